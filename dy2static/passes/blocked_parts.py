@@ -188,5 +188,6 @@ def _of_tiles(node: Node, speed: _Speed) -> float:
     """How many times as long multiplications take because tiles hold fewer places than they could."""
     (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
     is_flat = W.shape[2:] == attrs["stride"] == (1, 1) and not any(attrs["pad"])
-    places = math.prod(y.shape[2:]) if is_flat else y.shape[3]
+    is_short = not has_long_vectors() and y.shape[3] <= 4 * -(-y.shape[3] // speed.most)        # a tile has places of several rows
+    places = math.prod(y.shape[2:]) if is_flat or is_short else y.shape[3]
     return max(1.0, speed.few * -(-places // speed.most) / places)

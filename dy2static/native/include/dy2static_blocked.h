@@ -222,11 +222,12 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
     const panel_place here = place_of_panel(&b->groups, panel);
     const int64_t o = here.out, channels = here.channels, step = w->stride[1] * b->deep, each = w->kernel[0] * w->kernel[1];
     const int together = each == 1 && b->deep == BLOCK, half = HALF_PLACES && b->groups.out - o % b->groups.out <= WIDTH;
-    const int64_t places = half ? HALF_PLACES : PLACES, tiles = (b->columns + places - 1) / places, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
+    const int64_t places = half ? HALF_PLACES : PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
     const int64_t off = here.in / b->deep * b->plane;
-    block_tiles *const *const of = half ? half_tiles_of(step, together) : tiles_of(channels, step, together);
+    block_tiles *const *const scattered = half || b->rows == 1 ? 0 : scattered_tiles_of(b->columns);
+    block_tiles *const *const of = scattered ? scattered : half ? half_tiles_of(step, together) : tiles_of(channels, step, together);
     around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
-                b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0};
+                b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0, {0}};
     for (int64_t l = 0; l < b->taps; l += PIECE) {
         const int64_t some = least(PIECE, b->taps - l), behind = l + some < b->taps ? l + some : 0, panels = behind ? o : o + PANEL;
         int64_t ahead = b->turned || panels + channels > w->out || some < 256 ? 0 : channels / 16;  /* squares of rows to be read soon */
@@ -237,12 +238,16 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
         a.first = l == 0;
         a.last = l + some == b->taps;
         const DY_T *from = row_of(b, begin) + off;
-        for (int64_t r = begin; r < end; r++) {
+        for (int64_t r = begin, taken; r < end; r += taken) {
             const int64_t n = r / b->rows, i = r % b->rows;
-            const DY_T *const below = row_of(b, r + 1 < end ? r + 1 : begin) + off;
+            taken = scattered ? least(end - r, b->rows - i) : 1;
+            const int64_t columns = taken * b->columns, tiles = (columns + places - 1) / places;
+            const DY_T *const below = row_of(b, r + taken < end ? r + taken : begin) + off;
             DY_T *const to = b->y + (n * out + o) * w->spots[0] * w->spots[1] + i * b->columns * BLOCK;
             for (int64_t t = 0; t < tiles; t++) {
-                const int64_t p = b->columns * t / tiles, q = b->columns * (t + 1) / tiles;
+                const int64_t p = columns * t / tiles, q = columns * (t + 1) / tiles;
+                for (int64_t s = p; scattered && s < q; s++)
+                    a.at[s - p] = s / b->columns * w->stride[0] * b->row + s % b->columns * step;
                 if (ahead) {
                     a.ahead = b->filters + (panels + 16 * --ahead) * b->taps + behind;
                     a.apart = b->taps;
@@ -252,7 +257,7 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
                     for (int64_t s = p; s < q; s++)
                         __builtin_prefetch(to + a.residual + c / BLOCK * next + s * BLOCK, 0, 2);
                 a.soon = t + 1 < tiles ? from + q * step : below;
-                of[q - p](step, some, from + p * step, b->where + l, filters, to + p * BLOCK, &a);
+                of[q - p](step, some, scattered ? from : from + p * step, b->where + l, filters, to + p * BLOCK, &a);
             }
             from = below;
         }

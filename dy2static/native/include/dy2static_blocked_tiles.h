@@ -96,13 +96,14 @@ static __attribute__((noinline)) void turn(DY_T *to, const int64_t width, const 
 
 /* What comes with a tile.  next: from one block of the result to the next.  adds, residual: whether there is one, and how far from
    the result.  first, last: whether the sums begin, and end here.
-   ahead, apart: sixteen rows of filters that are needed soon; soon: what the next tile reads of x. */
+   ahead, apart: sixteen rows of filters that are needed soon; soon: what the next tile reads of x.
+   at: where the places of a tile across several rows are in x. */
 typedef struct {
     const DY_T *scale, *shift;
     int64_t next, adds, residual, first, last, relu;
     DY_T cap;
     const DY_T *ahead, *soon;
-    int64_t apart;
+    int64_t apart, at[PLACES];
 } around;
 
 typedef uint32_t dy_bits __attribute__((vector_size(DY_BYTES)));
@@ -136,9 +137,10 @@ DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
 DY_INLINE dy_vector scale_of(const around *a, const int v) { return a->scale ? load(a->scale + v * WIDTH) : (dy_vector){0} + 1; }
 DY_INLINE dy_vector shift_of(const around *a, const int v) { return a->shift ? load(a->shift + v * WIDTH) : (dy_vector){0}; }
 
-/* One tap of all sums. */
-DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, const DY_T *from, const DY_T *filters,
-                       dy_vector sum[MOST_PLACES][VECTORS])
+/* One tap of all sums: `from` is its number for the first place.  place: null, or each of the places, if they are not `step` apart,
+   and then the tap is `tap` behind them. */
+DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, const DY_T *from, const DY_T *const *place,
+                       const int64_t tap, const DY_T *filters, dy_vector sum[MOST_PLACES][VECTORS])
 {
     dy_vector right[VECTORS];
 #pragma GCC unroll 4
@@ -148,7 +150,7 @@ DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, 
     }
 #pragma GCC unroll 14
     for (int p = 0; p < places; p++) {
-        const DY_T left = from[p * step];
+        const DY_T left = place ? place[p][tap] : from[p * step];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sum[p][v] += left * right[v];
@@ -158,10 +160,14 @@ DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, 
 /* Two taps at a time: prefetches and addresses are for both.  With more of them gcc runs out of registers.
 
    Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels; what these leave of a block becomes zero.
-   together: whether the numbers of a whole block of taps lie side by side in x. */
-DY_INLINE void block_tile(const int places, const int vectors, const int together, const int64_t step, const int64_t taps,
-                          const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
+   together: whether the numbers of a whole block of taps lie side by side in x; scattered: whether places are where `at` says. */
+DY_INLINE void block_tile(const int places, const int vectors, const int together, const int scattered, const int64_t step,
+                          const int64_t taps, const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
 {
+    const DY_T *each[PLACES], *const *const place = scattered ? each : 0;
+#pragma GCC unroll 14
+    for (int p = 0; scattered && p < places; p++)
+        each[p] = x + a->at[p];
     dy_vector sum[MOST_PLACES][VECTORS];
     const DY_T *ahead = a->ahead, *const soon = a->soon;
     const int64_t apart = a->apart;
@@ -188,13 +194,13 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
         for (const int64_t end = k + BLOCK; k < end; k += 2, block += 2, near += fetched * step, filters += 2 * PANEL)
 #pragma GCC unroll 2
             for (int j = 0; j < 2; j++) {
-                if (j < fetched)
+                if (j < fetched && !scattered)
                     __builtin_prefetch(near + j * step, 0, 2);
-                add_tap(places, vectors, step, together ? block + j : x + where[k + j], filters + j * PANEL, sum);
+                add_tap(places, vectors, step, together ? block + j : x + where[k + j], place, where[k + j], filters + j * PANEL, sum);
             }
     }
     for (; k < taps; k++, filters += PANEL)
-        add_tap(places, vectors, step, x + where[k], filters, sum);
+        add_tap(places, vectors, step, x + where[k], place, where[k], filters, sum);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) {
         DY_T *const to = y + v / IN_BLOCK * a->next + v % IN_BLOCK * WIDTH;
@@ -230,7 +236,7 @@ typedef void block_tiles(int64_t step, int64_t taps, const DY_T *x, const int32_
     static void tile_##P##_##V##_##S##_##T(int64_t step, int64_t taps, const DY_T *x, const int32_t *where,             \
                                            const DY_T *filters, DY_T *y, const around *a)                               \
     {                                                                                                                   \
-        block_tile(P, V, T, S ? S : step, taps, x, where, filters, y, a);                                               \
+        block_tile(P, V, T, 0, S ? S : step, taps, x, where, filters, y, a);                                            \
     }
 #if DY_BYTES == 64
 #define EACH_TILE(V, S, T)                                                                                              \
@@ -259,6 +265,14 @@ EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EACH_TILE(2, 32, 0) EACH_TILE(2, 16, 1)
         tile_6_1_##S##_##T, tile_7_1_##S##_##T, tile_8_1_##S##_##T, tile_9_1_##S##_##T, tile_10_1_##S##_##T,            \
         tile_11_1_##S##_##T, tile_12_1_##S##_##T};
 HALF_TILES(0, 0) HALF_TILES(16, 1)
+#define SCATTERED_TILE(P)                                                                                               \
+    static void scattered_##P(int64_t step, int64_t taps, const DY_T *x, const int32_t *where, const DY_T *filters,     \
+                              DY_T *y, const around *a)                                                                 \
+    {                                                                                                                   \
+        block_tile(P, 2, 0, 1, step, taps, x, where, filters, y, a);                                                    \
+    }
+SCATTERED_TILE(1) SCATTERED_TILE(2) SCATTERED_TILE(3) SCATTERED_TILE(4) SCATTERED_TILE(5) SCATTERED_TILE(6)
+static block_tiles *const scattered_tiles[] = {0, scattered_1, scattered_2, scattered_3, scattered_4, scattered_5, scattered_6};
 #else
 EACH_TILE(4, 0, 0) EACH_TILE(4, 16, 0) EACH_TILE(4, 32, 0) EACH_TILE(4, 16, 1)
 #endif
@@ -271,6 +285,18 @@ static block_tiles *const *half_tiles_of(const int64_t step, const int together)
     return step == 16 && together ? half_tiles_16_1 : half_tiles_0_0;
 #else
     (void)step, (void)together;
+    return 0;
+#endif
+}
+
+/* Tiles of places in several rows, for rows of so many columns that leave tiles half empty; null for others.  With AVX2 a tile of
+   four places takes nearly as long as one of six; registers are too few for places of longer tiles. */
+static block_tiles *const *scattered_tiles_of(const int64_t columns)
+{
+#if DY_BYTES == 32
+    return columns <= 4 * ((columns + PLACES - 1) / PLACES) ? scattered_tiles : 0;
+#else
+    (void)columns;
     return 0;
 #endif
 }

@@ -195,7 +195,7 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
         const int64_t channels = here.channels;
         const DY_T *u = s->u + panel * SPOTS * in * PANEL, *const x = v + here.in * each;
         block_tiles *const *const of = tiles_of(channels, BLOCK, 1);
-        around a = {0, 0, each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0};
+        around a = {0, 0, each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0, {0}};
         for (int64_t k = 0; k < SPOTS; k++, u += in * PANEL)
             for (int64_t t = 0; t < tiles; t++) {
                 const int64_t p = (end - begin) * t / tiles, q = (end - begin) * (t + 1) / tiles;
@@ -203,7 +203,7 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
                 of[q - p](BLOCK, in, x + k * part + p * BLOCK, s->where, u, m + k * PANEL * each + p * BLOCK, &a);
             }
         a = (around){of_panel(s->scale, &s->groups, &here, scales), of_panel(s->shift, &s->groups, &here, shifts), next, s->residual != 0,
-                     s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0};
+                     s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0, {0}};
         for (int64_t t = begin; t < end; t++) {
             const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
             DY_T *const to = s->y + (n * out + here.out) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
