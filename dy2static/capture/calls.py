@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Container, Dict, Optional, Set,
 import chainer
 import numpy as np
 
-from ..heap.object_shadows import ShadowBase
+from ..heap.object_shadows import ShadowBase, class_of
 from ..heap.objects import ShadowMeta
 from ..heap.ownership import is_converted, is_generated, is_immutable, is_left_alone, is_library
 from ..heap.shadows import ShadowDict, ShadowList
@@ -170,7 +170,7 @@ class Calls:
 
     def shadow(self, shadow: ShadowBase) -> Callable:
         """What to call for an object of the user's."""
-        cls = type(shadow)._dy2static_class
+        cls = class_of(shadow)
         for base in cls.__mro__:
             if "__call__" in base.__dict__:
                 return self.callee(types.MethodType(base.__dict__["__call__"], shadow))

@@ -22,7 +22,10 @@ class Rule(NamedTuple):
 
 def decided(rules: Sequence[Rule], calls: Calls, function: Any) -> Callable[..., Any]:
     """What is called for a function, by the first rule that is for it; the last one is for all."""
-    return next(rule for rule in rules if rule.applies(calls, function)).callee(calls, function)
+    for rule in rules:
+        if rule.applies(calls, function):
+            break
+    return rule.callee(calls, function)
 
 
 def table(rules: Sequence[Rule]) -> List[str]:

@@ -11,7 +11,7 @@ from chainer.backends._cpu import CpuDevice
 from ..record.guards import AttributeAbsent, IdentityMatch
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
 from .dataclass import CONSTANTS, frozen_against, is_generated
-from .object_shadows import ShadowBase, attributes_of, origin_of
+from .object_shadows import ShadowBase, attributes_of, class_of, origin_of
 from .own_collections import Namespace
 from .ownership import is_library, is_library_class
 from .shadows import _ABSENT, ShadowDict
@@ -29,7 +29,7 @@ class Attributes:
 
     def read_attribute(self, shadow: ShadowBase, name: str) -> Any:
         """``shadow.name``, in Python's order: data descriptors, instance, class, ``__getattr__``."""
-        cls = type(shadow)._dy2static_class
+        cls = class_of(shadow)
         attributes = attributes_of(shadow)
         if name == "__dict__":
             if isinstance(attributes, ShadowDict) and isinstance(attributes.source, Slots):
@@ -63,7 +63,7 @@ class Attributes:
 
     def write_attribute(self, shadow: ShadowBase, name: str, method: str, accessor: str, *value: Any) -> bool:
         """``shadow.name = value`` or ``del shadow.name`` where code of the user's does it; False if Python does."""
-        cls = type(shadow)._dy2static_class
+        cls = class_of(shadow)
         if name in ("__class__", "__dict__"):
             self.capture.abort(f"{name} of an object is assigned")
         own = lookup(cls, method)

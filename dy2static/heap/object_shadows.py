@@ -45,15 +45,14 @@ class ShadowBase:
     _dy2static_class: ClassVar[type]
 
     def __getattribute__(self, name: str) -> Any:
-        heap = type(self)._dy2static_heap
-        return heap.attributes.read_attribute(self, name)
+        return heap_of(self).attributes.read_attribute(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not type(self)._dy2static_heap.attributes.write_attribute(self, name, "__setattr__", "fset", value):
+        if not heap_of(self).attributes.write_attribute(self, name, "__setattr__", "fset", value):
             super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if type(self)._dy2static_heap.attributes.write_attribute(self, name, "__delattr__", "fdel"):
+        if heap_of(self).attributes.write_attribute(self, name, "__delattr__", "fdel"):
             return
         attributes = object.__getattribute__(self, "__dict__")
         if isinstance(attributes, ShadowDict):
@@ -73,6 +72,18 @@ class ShadowBase:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Making a shadow class must not run the ``__init_subclass__`` of the user's."""
+
+
+# Not through the metaclass, whose `__getattribute__` is Python: each read of an attribute asks for both.
+
+def heap_of(shadow: ShadowBase) -> Heap:
+    """The heap that an object shadow belongs to."""
+    return type.__getattribute__(type(shadow), "_dy2static_heap")
+
+
+def class_of(shadow: ShadowBase) -> type:
+    """The class of the object that a shadow stands for."""
+    return type.__getattribute__(type(shadow), "_dy2static_class")
 
 
 def attributes_of(shadow: ShadowBase) -> ShadowDict:

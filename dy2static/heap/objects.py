@@ -12,7 +12,7 @@ from ..record.paths import Attribute, Constant, InstanceDict, Slots, Source
 from ..runtime.slots import SlotsView, slots_of
 from .attributes import lookup, owner_of
 from .dataclass import initialise, is_generated
-from .object_shadows import ShadowBase
+from .object_shadows import ShadowBase, class_of
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
 from .ownership import is_library_class
 from .plain_instances import impurity_of
@@ -160,7 +160,7 @@ class Objects:
             shadow = self.capture.callee(made.__func__)(self.shadow_class(cls), *args, **kwargs)
             if not isinstance(shadow, cls):
                 return shadow
-            cls = type(shadow)._dy2static_class if isinstance(shadow, ShadowBase) else cls
+            cls = class_of(shadow) if isinstance(shadow, ShadowBase) else cls
         else:
             if getattr(cls, "__abstractmethods__", None):
                 raise TypeError(f"Can't instantiate abstract class {cls.__name__}")     # the words are the eager run's

@@ -97,6 +97,9 @@ class Value:
         return _OPERATE[0]("less_equal", self, other)
 
 
+#: What sets a field of a frozen object.
+_set = object.__setattr__
+
 #: How an operator adds nodes: set by `building`, which knows builders; this module must not.
 _OPERATE: List[Callable[..., Value]] = []
 
@@ -115,6 +118,17 @@ class Node:
     regions: Tuple["Graph", ...] = ()
     loc: Optional[Location] = None
     recomputed: bool = False
+
+    # as `dataclass` would write it, in half the time: a compilation makes tens of thousands
+    def __init__(self, op: OpDef, inputs: Tuple[Value, ...], outputs: Tuple[Value, ...], attrs: Optional[Mapping[str, Any]] = None,
+                 regions: Tuple["Graph", ...] = (), loc: Optional[Location] = None, recomputed: bool = False) -> None:
+        _set(self, "op", op)
+        _set(self, "inputs", inputs)
+        _set(self, "outputs", outputs)
+        _set(self, "attrs", {} if attrs is None else attrs)
+        _set(self, "regions", regions)
+        _set(self, "loc", loc)
+        _set(self, "recomputed", recomputed)
 
     def walk(self) -> Iterator["Node"]:
         """The nodes in its regions, at all levels, then the node itself."""
