@@ -92,23 +92,33 @@ def _origin(value: Value, made_by: Mapping[Value, Node]) -> Tuple[Value, Tuple[_
 
 
 def _lie_apart(root: Tensor, owners: Sequence[_Owner]) -> bool:
-    """Whether no element of the memory belongs to two of the arrays, or to one of them twice."""
+    """Whether no element of the memory belongs to two of the arrays, or to one of them twice.
+
+    Linear in the elements of the memory if several arrays share it.
+    """
+    if not all(map(_shows_each_once, owners)):
+        return False
+    if len(owners) == 1:
+        return True
     if not all(type(n) is int for n in root.shape):
         return False
     places = np.arange(int(np.prod(root.shape)), dtype=np.int64).reshape(root.shape)
     taken = np.zeros(places.size, bool)
     for owner in owners:
         own = _followed(places, owner.views)
-        if own is None or taken[own].any() or np.unique(own).size != own.size:
+        if taken[own].any():
             return False
         taken[own] = True
     return True
 
 
-def _followed(places: np.ndarray, views: Sequence[_View]) -> Optional[np.ndarray]:
-    """Which elements of the memory a view shows; None where an op needs more than its first operand, or repeats elements."""
+def _shows_each_once(owner: _Owner) -> bool:
+    """Whether views of the memory show no element twice, and need nothing but their first operand."""
+    return all(len(node.inputs) == 1 and node.op.name not in _REPEATING for node, _ in owner.views)
+
+
+def _followed(places: np.ndarray, views: Sequence[_View]) -> np.ndarray:
+    """Which elements of the memory a view shows."""
     for node, output in views:
-        if len(node.inputs) != 1 or node.op.name in _REPEATING:
-            return None
         places = interpret_node(node, (places,), Run({}))[output]
     return places
