@@ -91,8 +91,9 @@ def pick_places_on_gpu(x: Any, indexes: Any, kernel: Sizes, stride: Sizes, pad: 
 
 
 def take_maximum_on_gpu(x: Any, kernel: Sizes, stride: Sizes, pad: Sizes, spots: Sizes, out: Any, indexes: Any) -> None:
-    """As `take_maximum`, in few steps, none of which reads what an array holds."""
+    """As `take_maximum`, in few steps, none of which reads what an array holds.  As in Chainer's CUDA kernels, NaN is left out."""
     patches = _flat_patches(x, kernel, stride, pad, spots, -np.inf)
+    patches = np.where(patches == patches, patches, patches.dtype.type(-np.inf))
     if out is not None:
         np.amax(patches, axis=2, out=out)
     if indexes is not None:

@@ -274,3 +274,23 @@ def test_calls_of_cupy_need_the_current_device():
         with pytest.raises(ValueError, match="current"), pytest.warns(FallbackWarning, match="the current device is another one"):
             static(a)
     assert static(a).device.id == 0 and static.stats()["captures"] == 2
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@on_double
+def test_maximum_pooling_leaves_nan_out(backend):
+    """As Chainer's CUDA kernel does, also in the gradient; on the host NaN stays."""
+    x = np.random.RandomState(0).rand(2, 3, 6, 6).astype("f")
+    x[0, 0, :2, :2], x[1, 2, 3, 3], x[0, 1, 0, 0] = np.nan, np.nan, np.nan
+
+    def f(x):
+        return F.max_pooling_2d(x, 2)
+    found = []
+    for function in (f, to_static(f, backend=backend, strict=True)):
+        given = chainer.Variable(cupy.array(x))
+        y = function(given)
+        F.sum(y[:, 1:] * 2).backward()                      # the first channel has a window of nothing but NaN
+        found.append((y.array.get(), given.grad.get()))
+    assert np.isneginf(found[0][0][0, 0, 0, 0]) and not np.isnan(found[0][0]).any()
+    for eager, static in zip(*found):
+        np.testing.assert_array_equal(eager, static)

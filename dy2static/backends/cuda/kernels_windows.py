@@ -133,7 +133,7 @@ def _average_pool(function: FunctionText, node: Node) -> None:
 
 
 def _max_pool(function: FunctionText, node: Node) -> None:
-    """The first NaN, else the first of the largest elements; the padding is minus infinity."""
+    """The first of the largest elements; the padding is minus infinity.  As in Chainer's CUDA kernels, NaN is left out."""
     (value, found), (x,), type = node.outputs, node.inputs, register_type(node.outputs[0].dtype)
     kernel, windows = _pooling(function, node)
     kernel.line(f"{type} best = -INFINITY;")
@@ -141,7 +141,7 @@ def _max_pool(function: FunctionText, node: Node) -> None:
     windows.each_place(kernel)
     inside = windows.places(kernel)
     kernel.line(f"const {type} here = {inside} ? {element(function, kernel, x, _at('i', len(windows.image)))} : -({type})INFINITY;")
-    kernel.open("if (here > best || (here != here && best == best)) {")
+    kernel.open("if (here > best) {")
     kernel.line("best = here;")
     kernel.line("found = place;")
     kernel.close()
