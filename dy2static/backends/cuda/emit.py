@@ -17,7 +17,6 @@ from ...passes.legalize.decompose import decompose, decomposes, steps_of
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS, Group, fuse
 from ..loops.layout import place_of
-from ..loops.schedule import schedule
 from ..run_sizes import with_run_sizes
 from .counts import with_counts
 from .dtypes import expression, memory_type
@@ -131,7 +130,7 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: b
         function.nodes = tuple(part.nodes) if isinstance(part, Group) else (part,)
         if isinstance(part, Group):
             if part.nodes:
-                render(schedule(part, function.places.of, function.stored), function)
+                render(part, function)
         else:
             assert isinstance(part, Node)
             ALONE[part.op.name](function, part)

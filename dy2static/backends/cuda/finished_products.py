@@ -13,7 +13,6 @@ from ...ir.dims import is_known
 from ...ir.graph import Node, Value
 from ..loops.fuse import Group, Run
 from ..loops.layout import Place
-from ..loops.schedule import schedule
 from .function import FunctionText
 from .kernels_alone import ALONE
 from .products import words_of
@@ -78,7 +77,7 @@ def write_finished(function: FunctionText, found: Finish) -> None:
     function.nodes = (found.node,)
     ALONE["matmul"](function, found.node)
     first, function.nodes = len(function.steps), tuple(found.group.nodes)
-    render(schedule(found.group, function.places.of, function.stored), function)
+    render(found.group, function)
     product, kernels = function.steps[first - 1], function.steps[first:]
     if not isinstance(product, Product) or not _is_one(product) or len(kernels) != 1 or not isinstance(kernels[0], Launch):
         return

@@ -26,9 +26,10 @@ _THREADS, _MOST_THREADS = 256, 1024
 #: Elements of a row that a thread has, if there are threads enough.
 _HELD = 16
 
-#: Several blocks share rows of so many elements where there are few rows: as many blocks in all, of so many elements at least.
-SHARED_ROW, OWN = 32768, 8192
-_BLOCKS, _FEW = 264, 66
+#: A row of so many elements is long: nothing of it is kept, and several blocks share it where there are few rows.  So many blocks
+#: share all of them, each with so many elements at least.
+SHARED_ROW, _FEW = 32768, 66
+_BLOCKS, OWN = 264, 8192
 
 #: Bytes of rows that a block keeps in its own memory, of 48 KiB that every GPU has.
 _SHARED = 40960
@@ -37,12 +38,15 @@ _SHARED = 40960
 _WIDE = 1 << 20
 
 
-def are_cut(nest: LoopNest, function: FunctionText) -> Union[bool, Late]:
-    """Whether several blocks share each row of a nest with rows: rows are long, and few."""
-    rows, size = count_of(nest.outer), count_of(nest.inner)
-    if isinstance(size, int) and size < SHARED_ROW or isinstance(rows, int) and rows > _FEW:
-        return False
-    found: Union[bool, Late] = function.late(lambda rows, size: size >= SHARED_ROW and rows <= _FEW, rows, size)
+def are_long(nest: LoopNest, function: FunctionText) -> Union[bool, Late]:
+    """Whether the rows of a nest are long."""
+    found: Union[bool, Late] = function.late(lambda size: size >= SHARED_ROW, count_of(nest.inner))
+    return found
+
+
+def are_few(nest: LoopNest, function: FunctionText) -> Union[bool, Late]:
+    """Whether there are so few rows that several blocks share each one, if they are long."""
+    found: Union[bool, Late] = function.late(lambda rows: rows <= _FEW, count_of(nest.outer))
     return found
 
 
@@ -142,7 +146,6 @@ class CutRows(VectorText):
         self.rows, self.size = count_of(nest.outer), count_of(nest.inner)
         self.step = function.late(_step, self.rows, self.size)
         self.cuts = function.late(ceiling, self.size, self.step)
-        self.buffers = {value: function.piece(self.rows * self.size, value.dtype) for value in nest.kept}
         self.parts: Dict[Reduction, int] = {}
         self.stored: Set[Value] = set()
         for number, sweep in enumerate(nest.sweeps):
@@ -161,9 +164,6 @@ class CutRows(VectorText):
         kernel.line(f"const dy_index row = {row};")
         kernel.line(f"const int cut = {cut};")
         split_index(kernel, "row", *sizes_and_names(self.nest.outer))
-        at = f"k + {self.element}" if self.width > 1 else "k"
-        self.kept = {value: f"{kernel.pointer(number, memory_type(value.dtype) or '', True)}[row * {self.size} + {at}]"
-                     for value, number in self.buffers.items()}
 
     def results(self, count: int) -> None:
         """What so many sweeps have given for a row, and what follows from it."""

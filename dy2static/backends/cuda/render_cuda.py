@@ -20,17 +20,20 @@ from typing import Callable
 
 from ...ir.dims import Size
 from ...ir.graph import Node
+from ..loops.fuse import Group
 from ..loops.ir import LoopNest
+from ..loops.schedule import schedule
 from .function import FunctionText
 from .nest_elements import Elements, Tiles, Vectors, are_many, tiled_axis, vector_width
-from .nest_rows import CutRows, Rows, are_cut
+from .nest_rows import CutRows, Rows, are_few, are_long
 from .nest_sums import Sums, summed_axes, sums_width
 from .nest_totals import Totals, loops_of, totals_width
 from .nest_vectors import width_of
 
 
-def render(nest: LoopNest, function: FunctionText) -> None:
-    """Write the kernels of a nest, and launch them."""
+def render(group: Group, function: FunctionText) -> None:
+    """Write the kernels of a group of nodes, and launch them."""
+    nest = schedule(group, function.places.of, function.stored)
     if nest.totals:
         axes = summed_axes(nest)
         if axes is not None:
@@ -40,7 +43,7 @@ def render(nest: LoopNest, function: FunctionText) -> None:
         width = totals_width(nest, function)
         _by_width(function, loops_of(nest)[-1].size, width, lambda width: Totals(nest, function, width).write())
     elif nest.split is not None:
-        _rows(nest, function)
+        _rows(group, nest, function)
     else:
         axis = tiled_axis(nest, function)
         if axis >= 0:
@@ -51,14 +54,22 @@ def render(nest: LoopNest, function: FunctionText) -> None:
                         lambda: Elements(nest, function).write())
 
 
-def _rows(nest: LoopNest, function: FunctionText) -> None:
-    """Kernels of a nest with rows."""
-    are_shared = are_cut(nest, function)
+def _rows(group: Group, nest: LoopNest, function: FunctionText) -> None:
+    """Kernels of a nest with rows.  Of long rows nothing is kept: to compute it again takes less than to store and load it."""
+    def short(nest: LoopNest, width: int) -> None:
+        Rows(nest, function, width).write()
 
-    def of_width(width: int) -> None:
-        function.either(are_shared, lambda: CutRows(nest, function, width).write(), lambda: Rows(nest, function, width).write())
+    def long() -> None:
+        again = schedule(group, function.places.of, function.stored, keeps=False)
+        _by_last(again, function, lambda width: function.either(
+            are_few(nest, function), lambda: CutRows(again, function, width).write(), lambda: short(again, width)))
+    function.either(are_long(nest, function), long, lambda: _by_last(nest, function, lambda width: short(nest, width)))
+
+
+def _by_last(nest: LoopNest, function: FunctionText, write: Callable[[int], None]) -> None:
+    """Write kernels for rows whose threads take as many elements of the last loop at a time as they can."""
     last = nest.inner[-1] if nest.inner else None
-    _by_width(function, last.size if last else 1, width_of(nest, last, function) if last else 1, of_width)
+    _by_width(function, last.size if last else 1, width_of(nest, last, function) if last else 1, write)
 
 
 def _by_width(function: FunctionText, size: Size, width: int, write: Callable[[int], None]) -> None:

@@ -42,23 +42,24 @@ OWN_BYTES = 32768
 
 
 def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0,
-             apart: int = 0) -> LoopNest:
+             apart: int = 0, keeps: bool = True) -> LoopNest:
     """The loop nest of a group.
 
     place: where the elements of a value are.  stored: whether a value must be in memory.  images: of what comes one after the
     other; if given, the outermost loop is shared image by image, however little work that is.  apart: so many axes have loops of
-    their own, in a group without rows.
+    their own, in a group without rows.  keeps: whether elements of a row that are not cheap have a row buffer; without, each sweep
+    that reads them computes them again.
 
     Linear in nodes times the sweeps that need them again.
     """
-    return _Schedule(group, place, stored, apart).nest(images)
+    return _Schedule(group, place, stored, apart, keeps).nest(images)
 
 
 class _Schedule:
     """The decisions for one group."""
 
-    def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int):
-        self.group, self.place, self.stored = group, place, stored
+    def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int, keeps: bool):
+        self.group, self.place, self.stored, self.keeps = group, place, stored, keeps
         self.makers = {node.outputs[0]: node for node in group.nodes}
         self.places = self._places()
         split = group.split or 0
@@ -156,7 +157,7 @@ class _Schedule:
         group = self.group
         if value not in group.elements or group.sweep[value] >= sweep or self.stored(value):
             return []
-        if self._work(value) > _CHEAP:
+        if self.keeps and self._work(value) > _CHEAP:
             return [value]
         return [item for v in self.makers[value].inputs for item in self._dear_before(self.place(v).base, sweep)]
 
