@@ -13,7 +13,7 @@ import pytest
 from against_eager import array, variable
 
 from dy2static import FallbackWarning, to_static
-from dy2static.conversion import conversion_of
+from dy2static.conversion import convert
 from dy2static.runtime.program import Program
 
 
@@ -185,9 +185,9 @@ def test_conversions_live_as_long_as_their_code(tmp_path):
 
     first, second = load("a.py"), load("b.py")
     assert first.__code__ == second.__code__                # and yet each is from a file of its own
-    assert conversion_of(first) is conversion_of(first) is not conversion_of(second)
-    assert conversion_of(second).loaded.code.co_filename.endswith("b.py")
-    kept = weakref.ref(conversion_of(first))
+    assert convert(first) is convert(first) is not convert(second)
+    assert convert(second).code.co_filename.endswith("b.py")
+    kept = weakref.ref(convert(first))
     x = chainer.Variable(np.ones(2, "f"))
     np.testing.assert_array_equal(to_static(first)(x).array, [2, 2])
     del first
