@@ -34,8 +34,6 @@ hypothesis.settings.load_profile("dy2static")
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write golden files, do not compare")
     parser.addoption("--messages", metavar="FILE", help="write every error and warning of dy2static that the tests provoke to this file")
-
-
     parser.addoption("--gpu", action="store_true",
                      help="run the tests for GPUs, and no others, on the CuPy that is installed, not on the stand-in for it")
 

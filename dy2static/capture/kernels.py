@@ -62,8 +62,7 @@ class KnownKernel:
         self._compute(*args)
 
 
-def _made(calls: Calls, in_params: str, out_params: str, operation: str, name: str,
-            *rest: Any, **options: Any) -> KnownKernel:
+def _made(calls: Calls, in_params: str, out_params: str, operation: str, name: str, *rest: Any, **options: Any) -> KnownKernel:
     """The kernel of an operation that is known; the capture stops for others."""
     compute = _OPERATIONS.get(operation)
     if compute is None or rest or options:

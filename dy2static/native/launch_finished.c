@@ -2,8 +2,8 @@
 
    cublasLt's heuristics choose an algorithm for the sizes and alignments at hand.  What it does with NaN is not documented for ReLU,
    and eager mode keeps NaN.  So an algorithm with ReLU is tried once: a bias of NaN has to make results of NaN.  This waits for the device
-   once for each set of alignments, in the first run with them.  Where an algorithm cannot be had, or does not keep NaN, or cannot be tried because the stream is recorded, the
-   step is a product and a kernel. */
+   once for each set of alignments, in the first run with them.  Where an algorithm cannot be had, or does not keep NaN, or cannot be
+   tried because the stream is recorded, the step is a product and a kernel. */
 
 enum { DY_TRANSPOSED_A = 3, DY_TRANSPOSED_B = 4, DY_EPILOGUE = 7, DY_BIAS_POINTER = 8,       /* cublasLtMatmulDescAttributes_t */
        DY_EPILOGUE_BIAS = 4, DY_EPILOGUE_RELU_BIAS = 6,                                      /* cublasLtEpilogue_t */

@@ -5,8 +5,8 @@
    which is the order of a stream.
 
    A graph has the addresses of one call.  It is replayed as it is if all addresses are the same again.  If those of a few steps have
-   moved, these steps are set anew: the arguments of a kernel, or another child graph of addresses that are aligned alike.  Otherwise the steps are launched one by one, and a
-   graph is made as soon as most of the same addresses come again: then the libraries have prepared what they need, too.  A region has at
+   moved, these steps are set anew: the arguments of a kernel, or another child graph of addresses that are aligned alike.  Otherwise the
+   steps are launched one by one, and a graph is made as soon as most of the same addresses come again: then the libraries have prepared what they need, too.  A region has at
    most MOST_REPLAYS graphs, and remembers as many calls that had none.  A graph gives way to another one only if it has not been used
    for UNUSED runs, so that no run of a cycle takes the graph of another one.
 
