@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from ..backends.cuda.program import text_of
+from ..backends.cuda.program.steps import text_of
 from ..compat import cuda
 from ..errors import BackendError
 from ..native import cudnn, nvrtc

@@ -7,11 +7,11 @@ from typing import Any, Callable, ContextManager, List, Sequence
 import numpy as np
 
 from .. import config, ops
-from ..backends.cuda.ending import Ending
-from ..backends.cuda.launching import InC, Run
-from ..backends.cuda.program import text_of
-from ..backends.cuda.region import DeviceRegion
-from ..backends.cuda.updates import STORE, UpdateRegion
+from ..backends.cuda.launches.ending import Ending
+from ..backends.cuda.launches.launching import InC, Run
+from ..backends.cuda.launches.region import DeviceRegion
+from ..backends.cuda.launches.updates import STORE, UpdateRegion
+from ..backends.cuda.program.steps import text_of
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor, python_scalar

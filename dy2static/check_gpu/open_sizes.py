@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from .. import ops
-from ..backends.cuda.program import Kernel, text_of
-from ..backends.cuda.region import DeviceRegion
+from ..backends.cuda.launches.region import DeviceRegion
+from ..backends.cuda.program.steps import Kernel, text_of
 from ..ir.building import Builder, building
 from ..ir.dims import Dim, Size, evaluate
 from ..ir.graph import Graph, Value

@@ -8,9 +8,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Sequ
 import numpy as np
 
 from ..backends.cuda.emit import supported
-from ..backends.cuda.function import Planner, no_plan
-from ..backends.cuda.program import Kernel, text_of
-from ..backends.cuda.region import Device, DeviceRegion
+from ..backends.cuda.launches.region import Device, DeviceRegion
+from ..backends.cuda.program.steps import Kernel, text_of
+from ..backends.cuda.text.function import Planner, no_plan
 from ..ir.building import Builder, building
 from ..ir.graph import Graph
 from ..ir.interpret import interpret

@@ -7,8 +7,8 @@ from typing import Any, Callable, ContextManager, Dict, List, Tuple
 import numpy as np
 
 from .. import ops
-from ..backends.cuda.program import text_of
-from ..backends.cuda.region import DeviceRegion
+from ..backends.cuda.launches.region import DeviceRegion
+from ..backends.cuda.program.steps import text_of
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor

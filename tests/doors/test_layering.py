@@ -180,6 +180,22 @@ def test_imports_point_down():
         and imported.room != module.room and ROW[imported.room] >= ROW[module.room])
 
 
+#: The folders and files of the CUDA backend: imports point up in this list, or stay in one folder.
+CUDA = ("program", "text", "nests", "kernels", "counts", "emit", "partition", "draws", "launches", "backend")
+
+
+def test_imports_in_the_cuda_backend_point_down():
+    def part(name):
+        head, _, rest = name.partition("dy2static.backends.cuda.")
+        return rest.split(".")[0] if not head and rest else None
+
+    report(
+        f"{module.at(imported.line)}: {imported.name} is not below it in CUDA"
+        for module in modules() for imported in module.imports
+        if part(module.name) and part(imported.name) and part(module.name) != part(imported.name)
+        and CUDA.index(part(imported.name)) > CUDA.index(part(module.name)))
+
+
 def test_only_rooms_are_imported():
     report(
         f"{module.at(imported.line)}: there is no {imported.name}"

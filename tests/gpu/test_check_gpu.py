@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dy2static import FallbackWarning
-from dy2static.backends.cuda import launching
+from dy2static.backends.cuda.launches import launching
 from dy2static.check_gpu import __main__ as command
 from dy2static.check_gpu import calls, launches, models, open_sizes, samples, speed
 from dy2static.check_gpu.checks import Checks

@@ -12,8 +12,8 @@ from cupy_double import on_device, on_double, tolerance
 from emulated_graphs import case, run
 
 from dy2static import to_static
-from dy2static.backends.cuda.program import Convolve
-from dy2static.backends.cuda.region import DeviceRegion
+from dy2static.backends.cuda.launches.region import DeviceRegion
+from dy2static.backends.cuda.program.steps import Convolve
 from dy2static.check_gpu.samples import difference, graphs, meaning
 from dy2static.ir.op import OPS
 from dy2static.native import cudnn

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from dy2static.backends.cuda.emit import write
-from dy2static.backends.cuda.program import Launch
+from dy2static.backends.cuda.program.steps import Launch
 from dy2static.ir.building import Builder, building
 from dy2static.ir.op import OPS
 from dy2static.ir.types import Tensor

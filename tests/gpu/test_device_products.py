@@ -8,7 +8,7 @@ from cupy_double import on_device, on_double
 from emulated_graphs import array, case, run
 
 from dy2static import to_static
-from dy2static.backends.cuda.program import Finished, Launch, Product
+from dy2static.backends.cuda.program.steps import Finished, Launch, Product
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.check_gpu.samples import source_of
 from dy2static.ir.op import OPS

@@ -10,7 +10,7 @@ from emulated_graphs import case, results
 from numpy_on_double import array
 
 from dy2static import ops, to_static
-from dy2static.backends.cuda import nest_elements
+from dy2static.backends.cuda.nests import elements
 from dy2static.native.emulated import missing
 from dy2static.ops.fast_random import philox_words
 
@@ -29,7 +29,7 @@ def test_known_answers(key, counter, words):
 
 def test_kernels_draw_the_numbers_of_philox_wherever_they_are_read(monkeypatch):
     """By the place of an element, in sums, side by side, and from memory for what is no loop."""
-    monkeypatch.setattr(nest_elements, "VECTORS", 1)
+    monkeypatch.setattr(elements, "VECTORS", 1)
 
     def drawn(key, function="random_sample", number=3):
         return ops.philox(key, shape=(6, 8), dtype=np.dtype("float32"), function=function, number=number)

@@ -4,7 +4,8 @@ import pytest
 from emulated_graphs import array, case, results
 
 from dy2static import ops
-from dy2static.backends.cuda import indices, nest_elements, nest_lines, nest_rows
+from dy2static.backends.cuda.nests import elements, lines, rows
+from dy2static.backends.cuda.text import indices
 from dy2static.native.emulated import missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -25,7 +26,7 @@ ELEMENTWISE = {
 def test_vector_loads_give_the_same_bits(dtype, monkeypatch):
     arrays = array(7, 16, dtype=dtype), array(16, dtype=dtype, seed=1)
     ones = [case(function, *arrays, number=number) for number, (function, _) in enumerate(ELEMENTWISE.values())]
-    monkeypatch.setattr(nest_elements, "VECTORS", 1)
+    monkeypatch.setattr(elements, "VECTORS", 1)
     several = [case(function, *arrays, number=number) for number, (function, _) in enumerate(ELEMENTWISE.values(), len(ones))]
     for one, other, (_, are_vectors) in zip(ones, several, ELEMENTWISE.values()):
         assert "dy_load" not in one.text and ("dy_store" in other.text) == are_vectors
@@ -38,7 +39,7 @@ def test_vector_loads_where_addresses_are_not_aligned():
     """The kernel tests the addresses; elements that are left over are computed alone."""
     def function(x):
         return ops.getitem(x, index=(slice(1, None),)) * ops.getitem(x, index=(slice(None, -1),)) + 1.0
-    few, many = (case(function, array(nest_elements.VECTORS + more)) for more in (0, 4))
+    few, many = (case(function, array(elements.VECTORS + more)) for more in (0, 4))
     assert "dy_load" not in few.text and "dy_load" in many.text
     results([many], orders=(0,))
 
@@ -63,8 +64,8 @@ LONG_ROWS = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_few_long_rows_are_shared_by_blocks(dtype, monkeypatch):
-    monkeypatch.setattr(nest_rows, "SHARED_ROW", 600)
-    monkeypatch.setattr(nest_rows, "OWN", 300)
+    monkeypatch.setattr(rows, "SHARED_ROW", 600)
+    monkeypatch.setattr(rows, "OWN", 300)
     cases = [case(function, array(3, 1000, dtype=dtype), number=number) for number, (function, _) in enumerate(LONG_ROWS.values())]
     assert [len(one.region.function.steps) for one in cases] == [steps for _, steps in LONG_ROWS.values()]
     assert all(any(launch.blocks > 3 for launch in one.region.function.launches) for one in cases)
@@ -118,8 +119,8 @@ def totals(x):
 @pytest.mark.parametrize("dtype, most, are_held", [("float32", 32, True), ("float16", 32, True), ("float32", 1, False)])
 def test_rows_and_totals_in_registers(dtype, most, are_held, monkeypatch):
     """Rows of one and several turns of a thread, of a number that is no multiple of those of a load, and of warps."""
-    monkeypatch.setattr(nest_rows, "_MANY", 6)
-    monkeypatch.setattr(nest_lines, "_TURNS", most)
+    monkeypatch.setattr(rows, "_MANY", 6)
+    monkeypatch.setattr(lines, "_TURNS", most)
     sizes = [(3, 8), (2, 1028), (2, 515), (7, 300)]
     cases = [case(function, array(*size, dtype=dtype), number=number)
              for number, (size, function) in enumerate((size, function) for size in sizes for function in (totals, normalized))]

@@ -8,8 +8,8 @@ import pytest
 from emulated_graphs import array, case, run
 
 from dy2static import FallbackWarning
-from dy2static.backends.cuda import launching
-from dy2static.backends.cuda.program import Copy, Launch, Product
+from dy2static.backends.cuda.launches import launching
+from dy2static.backends.cuda.program.steps import Copy, Launch, Product
 from dy2static.errors import InternalError
 from dy2static.ir.op import OPS
 from dy2static.native import announce, compiler, drivers, launcher

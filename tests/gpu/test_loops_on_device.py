@@ -10,7 +10,7 @@ from cupy_double import on_device, on_double, tolerance
 from numpy_on_double import array
 
 from dy2static import FallbackWarning, config, to_static
-from dy2static.backends.cuda import loops
+from dy2static.backends.cuda.launches import loops
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.errors import BackendError
 from dy2static.native import announce, drivers, nvrtc

@@ -8,7 +8,10 @@ from cupy_double import on_double
 from numpy_on_double import array
 
 from dy2static import InputSpec, to_static
-from dy2static.backends.cuda import function, kernels_alone, kernels_scans, nest_elements, nest_rows, nest_sums, region
+from dy2static.backends.cuda.kernels import alone, scans
+from dy2static.backends.cuda.launches import region
+from dy2static.backends.cuda.nests import elements, rows, sums
+from dy2static.backends.cuda.text import function
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.check_gpu import open_sizes
 from dy2static.native.emulated import EmulatedDevice, missing
@@ -18,8 +21,8 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 cupy = chainer.backends.cuda.cupy
 
 #: Numbers that decide on schedules, so low that small arrays have all of them.
-LOW = ((nest_elements, "VECTORS", 200), (nest_rows, "SHARED_ROW", 200), (nest_rows, "OWN", 64), (nest_sums, "_FEW_ACROSS", 4),
-       (nest_sums, "_SUMMED", 1), (kernels_scans, "SHORT", 4), (kernels_scans, "MANY", 100), (kernels_alone, "_COMPARED", 300))
+LOW = ((elements, "VECTORS", 200), (rows, "SHARED_ROW", 200), (rows, "OWN", 64), (sums, "_FEW_ACROSS", 4),
+       (sums, "_SUMMED", 1), (scans, "SHORT", 4), (scans, "MANY", 100), (alone, "_COMPARED", 300))
 
 
 def holds(name, problem):

@@ -12,8 +12,8 @@ from chainer import optimizer_hooks, optimizers
 from cupy_double import on_double
 
 from dy2static import config, to_static
-from dy2static.backends.cuda import ending
-from dy2static.backends.cuda.updates import STORE
+from dy2static.backends.cuda.launches import ending
+from dy2static.backends.cuda.launches.updates import STORE
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.native import nvrtc
 from dy2static.native.emulated import missing

@@ -26,14 +26,14 @@ from ..updates import UpdateCall, alike, form
 from .counts import with_counts
 from .draws import draws_in_kernels
 from .emit import REGION, supported
-from .ending import ending_of, ends_with
-from .function import Planner
-from .launching import InC
-from .loops import LoopRegion, loops_on_device, parts_of
+from .launches.ending import ending_of, ends_with
+from .launches.launching import InC
+from .launches.loops import LoopRegion, loops_on_device, parts_of
+from .launches.region import Device, DeviceRegion
+from .launches.updates import STORE, UpdateRegion, takes
 from .partition import divide
-from .program import DeviceFunction, text_of
-from .region import Device, DeviceRegion
-from .updates import STORE, UpdateRegion, takes
+from .program.steps import DeviceFunction, text_of
+from .text.function import Planner
 
 
 class CudaBackend(CupyBackend):

@@ -19,13 +19,13 @@ from ..loops.fuse import REDUCTIONS, Group, fuse
 from ..loops.layout import place_of
 from ..run_sizes import with_run_sizes
 from .counts import with_counts
-from .dtypes import expression, memory_type
-from .finished_products import finish_of, write_finished
-from .function import FunctionText, Planner, no_plan
-from .kernels_alone import ALONE
-from .kernels_writes import WRITES, is_taken
-from .program import DeviceFunction, OpenFunction
-from .render_cuda import reduces, render
+from .kernels.alone import ALONE
+from .kernels.finished_products import finish_of, write_finished
+from .kernels.writes import WRITES, is_taken
+from .nests.render import reduces, render
+from .program.steps import DeviceFunction, OpenFunction
+from .text.dtypes import expression, memory_type
+from .text.function import FunctionText, Planner, no_plan
 
 #: Tables up to this size stand in the text of kernels.
 _LARGEST_TABLE = 64

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ...ir.dims import Size, is_known
-from ...ir.graph import Value
-from ..loops.ir import Accumulate, Address, Apply, Axis, Define, Expression, Load, LoopNest, Part, Statement
-from .dtypes import loaded, memory_type, register_type
-from .function import FunctionText
-from .nest_text import NestText, address_of
+from ....ir.dims import Size, is_known
+from ....ir.graph import Value
+from ...loops.ir import Accumulate, Address, Apply, Axis, Define, Expression, Load, LoopNest, Part, Statement
+from ..text.dtypes import loaded, memory_type, register_type
+from ..text.function import FunctionText
+from .statements import NestText, address_of
 
 #: Bytes of one load, and most elements of a thread.
 _BYTES, _MOST = 16, 8

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
-from ...ir.dims import Size, not_below
-from .program import Matrices, Product
+from ....ir.dims import Size, not_below
+from .steps import Matrices, Product
 
 #: The types of cuBLAS (``cudaDataType``), by the letters of NumPy's dtypes.
 _TYPES = {"f": 0, "d": 1, "e": 2}

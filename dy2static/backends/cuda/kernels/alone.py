@@ -11,19 +11,19 @@ from typing import Callable, Dict
 
 import numpy as np
 
-from ...ir.dims import Size
-from ...ir.graph import Node
-from ...ir.shapes import broadcast_shapes
-from ...ir.template import AT
-from ..loops.layout import Place, compact_strides, indexed, place_of
-from .dtypes import constant, loaded, register_type
-from .function import FunctionText, KernelText
-from .indices import address, split_index
-from .kernels_scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
-from .kernels_windows import WINDOWS
-from .kernels_writes import WRITES
-from .operands import element, wrapped
-from .program import Matrices, Product
+from ....ir.dims import Size
+from ....ir.graph import Node
+from ....ir.shapes import broadcast_shapes
+from ....ir.template import AT
+from ...loops.layout import Place, compact_strides, indexed, place_of
+from ..program.steps import Matrices, Product
+from ..text.dtypes import constant, loaded, register_type
+from ..text.function import FunctionText, KernelText
+from ..text.indices import address, split_index
+from ..text.operands import element, wrapped
+from .scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
+from .windows import WINDOWS
+from .writes import WRITES
 
 #: Comparisons up to which each element of a sum of picked rows looks at all indices; else one thread goes down each column.
 _COMPARED = 1 << 32

@@ -8,20 +8,20 @@ from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Optional, S
 
 import numpy as np
 
-from ...ir.c_forms import c_suffix
-from ...ir.dims import Dim, Size, is_known
-from ...ir.graph import Graph, Node, Value
-from ...ir.sizes_read import dims_of
-from ...ir.types import Tensor, dims_in
-from ...native.cudnn import Convolution, Plan
-from ..loops.layout import Place, Places, merged_axes, place_of
-from ..memory_planner import Buffer, arranged
-from ..run_sizes import name_of
+from ....ir.c_forms import c_suffix
+from ....ir.dims import Dim, Size, is_known
+from ....ir.graph import Graph, Node, Value
+from ....ir.sizes_read import dims_of
+from ....ir.types import Tensor, dims_in
+from ....native.cudnn import Convolution, Plan
+from ...loops.layout import Place, Places, merged_axes, place_of
+from ...memory_planner import Buffer, arranged
+from ...run_sizes import name_of
+from ..program.products import is_expressible
+from ..program.sizes import Late, Number, ceiling
+from ..program.steps import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, OpenFunction, Step
 from .dtypes import constant, loaded, memory_type, register_type
 from .indices import OFFSET, TILE_THREADS, address, split_index, turned_axis, write_tiles
-from .products import is_expressible
-from .program import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, OpenFunction, Step
-from .sizes import Late, Number, ceiling
 
 #: Threads of a block in kernels that compute one element per thread.
 ELEMENTS = 256

@@ -4,9 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
-from ...ir.graph import Node
-from ...native.cudnn import Plan
-from ..memory_planner import Buffer, aligned, arranged
+from ....ir.graph import Node
+from ....native.cudnn import Plan
+from ...memory_planner import Buffer, aligned, arranged
 from .sizes import Late, Number, Sizes
 
 

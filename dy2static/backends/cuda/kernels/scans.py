@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Callable, Dict, List
 
-from ...ir.dims import Size
-from ...ir.graph import Node
-from ..loops.layout import compact_strides
-from .dtypes import constant, register_type
-from .function import FunctionText
-from .indices import address, split_index
-from .operands import element
+from ....ir.dims import Size
+from ....ir.graph import Node
+from ...loops.layout import compact_strides
+from ..text.dtypes import constant, register_type
+from ..text.function import FunctionText
+from ..text.indices import address, split_index
+from ..text.operands import element
 
 #: Lines of so few elements are one thread's, and longer ones whose elements are apart, where there are so many lines.
 SHORT, MANY = 32, 4096

@@ -4,16 +4,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Set, Union
 
-from ...ir.dims import Size, not_below
-from ...ir.graph import Value
-from ..loops.ir import Define, LoopNest, Reduction, Sweep
-from .dtypes import computed, memory_type, register_type
-from .function import FunctionText
-from .indices import split_index
-from .nest_lines import LineText
-from .nest_text import combined, count_of, sizes_and_names, type_of
-from .nest_vectors import VectorText, is_multiple
-from .sizes import Late, ceiling, product
+from ....ir.dims import Size, not_below
+from ....ir.graph import Value
+from ...loops.ir import Define, LoopNest, Reduction, Sweep
+from ..program.sizes import Late, ceiling, product
+from ..text.dtypes import computed, memory_type, register_type
+from ..text.function import FunctionText
+from ..text.indices import split_index
+from .lines import LineText
+from .statements import combined, count_of, sizes_and_names, type_of
+from .vectors import VectorText, is_multiple
 
 WARP = 32
 

@@ -6,8 +6,8 @@ from typing import Any, Callable, Iterable, List, Protocol, Sequence, Tuple
 
 import numpy as np
 
-from ...ir.dims import Size
-from ..loops.layout import compact_strides
+from ....ir.dims import Size
+from ...loops.layout import compact_strides
 
 #: How names of arguments that are offsets begin; the number follows.
 OFFSET = "offset_"

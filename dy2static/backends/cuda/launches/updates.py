@@ -6,15 +6,15 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from ...ir.devices import HOST
-from ...ir.graph import Graph, Node, Value
-from ...ir.types import Scalar, Tensor
-from ...native.launcher import MOST_WORDS
-from ...passes.in_place import Update
-from ...runtime.devices import current_stream
-from ..updates import UpdateCall, flat
-from .dtypes import constant, expression, loaded, memory_type, register_type
-from .program import Kernel
+from ....ir.devices import HOST
+from ....ir.graph import Graph, Node, Value
+from ....ir.types import Scalar, Tensor
+from ....native.launcher import MOST_WORDS
+from ....passes.in_place import Update
+from ....runtime.devices import current_stream
+from ...updates import UpdateCall, flat
+from ..program.steps import Kernel
+from ..text.dtypes import constant, expression, loaded, memory_type, register_type
 from .region import Device
 
 #: Threads of a block, and the elements that it updates.

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Mapping, Tuple
 
-from ...ir.dims import Size
-from ...ir.graph import Value
-from ..loops.layout import place_of
+from ....ir.dims import Size
+from ....ir.graph import Value
+from ...loops.layout import place_of
 from .function import FunctionText, KernelText
 from .indices import address
 

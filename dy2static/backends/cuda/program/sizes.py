@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Callable, Dict, Mapping, Tuple, Union
 
-from ...ir.dims import Dim, evaluate, is_known
+from ....ir.dims import Dim, evaluate, is_known
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,15 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from ...ir.dims import is_known
-from ...ir.graph import Node, Value
-from ..loops.fuse import Group, Run
-from ..loops.layout import Place
-from .function import FunctionText
-from .kernels_alone import ALONE
-from .products import words_of
-from .program import Finished, Launch, Product
-from .render_cuda import render
+from ....ir.dims import is_known
+from ....ir.graph import Node, Value
+from ...loops.fuse import Group, Run
+from ...loops.layout import Place
+from ..nests.render import render
+from ..program.products import words_of
+from ..program.steps import Finished, Launch, Product
+from ..text.function import FunctionText
+from .alone import ALONE
 
 
 class Finish(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Dict, List, Sequence, Tuple, Union
 
-from ..loops.ir import Axis, Expression, Load, LoopNest
-from .dtypes import loaded, memory_type
-from .function import ELEMENTS, FunctionText
-from .indices import TILE_THREADS, split_index, turned_axis, write_tiles
-from .nest_text import NestText, address_of, count_of, sizes_and_names
-from .nest_vectors import Key, VectorText, accesses, is_multiple, step_of, width_of
-from .sizes import Late, ceiling
+from ...loops.ir import Axis, Expression, Load, LoopNest
+from ..program.sizes import Late, ceiling
+from ..text.dtypes import loaded, memory_type
+from ..text.function import ELEMENTS, FunctionText
+from ..text.indices import TILE_THREADS, split_index, turned_axis, write_tiles
+from .statements import NestText, address_of, count_of, sizes_and_names
+from .vectors import Key, VectorText, accesses, is_multiple, step_of, width_of
 
 #: A thread computes several elements where there are at least so many: fewer of them do not fill a GPU then.
 VECTORS = 1 << 18

@@ -6,19 +6,19 @@ from typing import Any, Callable, ContextManager, List, Mapping, NamedTuple, Opt
 
 import numpy as np
 
-from ...errors import BackendError
-from ...ir.graph import Graph
-from ...ir.types import Extent, Tensor
-from ...native.announce import announce
-from ...native.cudnn import Convolution, Plan
-from ...runtime.clocks import Clock
-from ..compiled_calls import Conversion
-from .convolutions import ALIGNMENT, aligned_inputs
-from .emit import write
-from .function import Planner, no_plan
+from ....errors import BackendError
+from ....ir.graph import Graph
+from ....ir.types import Extent, Tensor
+from ....native.announce import announce
+from ....native.cudnn import Convolution, Plan
+from ....runtime.clocks import Clock
+from ...compiled_calls import Conversion
+from ..emit import write
+from ..kernels.convolutions import ALIGNMENT, aligned_inputs
+from ..program.sizes import Sizes
+from ..program.steps import DeviceFunction, OpenFunction, text_of, with_pieces
+from ..text.function import Planner, no_plan
 from .launching import LaunchingDevice, Run, runs
-from .program import DeviceFunction, OpenFunction, text_of, with_pieces
-from .sizes import Sizes
 
 #: Latest sizes for which a region remembers what launches it, with the CUDA graphs that have been made.
 _REMEMBERED = 32

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 from typing import Callable
 
-from ...ir.dims import Size
-from ...ir.graph import Node
-from ..loops.fuse import Group
-from ..loops.ir import LoopNest
-from ..loops.schedule import schedule
-from .function import FunctionText
-from .nest_elements import Elements, Tiles, Vectors, are_many, tiled_axis, vector_width
-from .nest_rows import CutRows, Rows, are_few, are_long
-from .nest_sums import Sums, summed_axes, sums_width
-from .nest_totals import Totals, loops_of, totals_width
-from .nest_vectors import width_of
+from ....ir.dims import Size
+from ....ir.graph import Node
+from ...loops.fuse import Group
+from ...loops.ir import LoopNest
+from ...loops.schedule import schedule
+from ..text.function import FunctionText
+from .elements import Elements, Tiles, Vectors, are_many, tiled_axis, vector_width
+from .rows import CutRows, Rows, are_few, are_long
+from .sums import Sums, summed_axes, sums_width
+from .totals import Totals, loops_of, totals_width
+from .vectors import width_of
 
 
 def render(group: Group, function: FunctionText) -> None:

@@ -11,15 +11,15 @@ import re
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Union
 
-from ...ir.graph import Graph, Node, Value
-from ...ir.types import Extent, Scalar
-from ...native.launcher import MOST_WORDS, Counts, Place
-from ...passes.in_place import Update
-from ..compiled_calls import is_native
-from ..cupy.memory import Retrying
-from ..host.function import NumpyFunction
+from ....ir.graph import Graph, Node, Value
+from ....ir.types import Extent, Scalar
+from ....native.launcher import MOST_WORDS, Counts, Place
+from ....passes.in_place import Update
+from ...compiled_calls import is_native
+from ...cupy.memory import Retrying
+from ...host.function import NumpyFunction
+from ..program.steps import DeviceFunction, Launch, Table
 from .launching import InC, Known, known_words
-from .program import DeviceFunction, Launch, Table
 from .region import Device
 from .updates import STORE, THREADS, UpdateRegion, blocks_of, head_of, word
 

@@ -9,9 +9,9 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ...ir.c_forms import c_constant, c_expression, c_type
-from ...ir.graph import Node, Value
-from ...ir.types import Tensor, Type
+from ....ir.c_forms import c_constant, c_expression, c_type
+from ....ir.graph import Node, Value
+from ....ir.types import Tensor, Type
 
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence, Tuple
 
-from ...ir.dims import Size
-from ..loops.ir import Axis, LoopNest, Part, Reduction
-from .dtypes import computed, register_type
-from .function import FunctionText, size_of
-from .indices import split_index
-from .nest_text import address_of, count_of, sizes_and_names, type_of
-from .nest_totals import join
-from .nest_vectors import VectorText, width_of
-from .sizes import Number, ceiling, product
+from ....ir.dims import Size
+from ...loops.ir import Axis, LoopNest, Part, Reduction
+from ..program.sizes import Number, ceiling, product
+from ..text.dtypes import computed, register_type
+from ..text.function import FunctionText, size_of
+from ..text.indices import split_index
+from .statements import address_of, count_of, sizes_and_names, type_of
+from .totals import join
+from .vectors import VectorText, width_of
 
 #: Threads of a block, and blocks of a kernel that is cut.
 _THREADS, _BLOCKS = 256, 1024

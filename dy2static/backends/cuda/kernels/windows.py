@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from ...ir.graph import Node, Value
-from ...native.cudnn import FILTERS, FORWARD, IMAGE
-from ..loops.layout import Place, compact_strides
+from ....ir.graph import Node, Value
+from ....native.cudnn import FILTERS, FORWARD, IMAGE
+from ...loops.layout import Place, compact_strides
+from ..program.steps import Matrices, Product
+from ..text.dtypes import loaded, memory_type, register_type
+from ..text.function import FunctionText, KernelText, size_of
+from ..text.indices import address, split_index
+from ..text.operands import axes_of, element, whole
 from .convolutions import convolved
-from .dtypes import loaded, memory_type, register_type
-from .function import FunctionText, KernelText, size_of
-from .indices import address, split_index
-from .operands import axes_of, element, whole
-from .program import Matrices, Product
 
 Sizes = Tuple[int, ...]
 

@@ -3,16 +3,16 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
-from ...ir.dims import Size, not_below
-from ...ir.graph import Value
-from ..loops.ir import Axis, LoopNest, Reduction, Sweep
-from .dtypes import computed, memory_type, register_type
-from .function import FunctionText, size_of
-from .indices import split_index
-from .nest_lines import LineText
-from .nest_text import address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
-from .nest_vectors import step_of, width_of
-from .sizes import Number, ceiling, product
+from ....ir.dims import Size, not_below
+from ....ir.graph import Value
+from ...loops.ir import Axis, LoopNest, Reduction, Sweep
+from ..program.sizes import Number, ceiling, product
+from ..text.dtypes import computed, memory_type, register_type
+from ..text.function import FunctionText, size_of
+from ..text.indices import split_index
+from .lines import LineText
+from .statements import address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
+from .vectors import step_of, width_of
 
 WARP = 32
 

@@ -10,11 +10,11 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Protocol,
 
 import numpy as np
 
-from ... import config
-from ...native.cudnn import Plan
-from ...native.launcher import KINDS, Failure, Launcher, Place, Region
-from .products import words_of
-from .program import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Product, Step, Table
+from .... import config
+from ....native.cudnn import Plan
+from ....native.launcher import KINDS, Failure, Launcher, Place, Region
+from ..program.products import words_of
+from ..program.steps import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Product, Step, Table
 
 
 class LaunchingDevice(Protocol):

@@ -13,18 +13,18 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ... import config
-from ...errors import BackendError
-from ...ir.devices import HOST
-from ...ir.graph import Graph, Node, Value
-from ...ir.types import Tensor
-from ...native.announce import announce
-from ...native.compiler import Refused
-from ...ops.control import loop_of
-from ..compiled_calls import NATIVE, Conversion, is_native
-from ..memory_planner import aligned
+from .... import config
+from ....errors import BackendError
+from ....ir.devices import HOST
+from ....ir.graph import Graph, Node, Value
+from ....ir.types import Tensor
+from ....native.announce import announce
+from ....native.compiler import Refused
+from ....ops.control import loop_of
+from ...compiled_calls import NATIVE, Conversion, is_native
+from ...memory_planner import aligned
+from ..program.steps import Convolve, Copy, DeviceFunction, Kernel, Loop, Step, text_of
 from .launching import InC, Run, Words, runs, words
-from .program import Convolve, Copy, DeviceFunction, Kernel, Loop, Step, text_of
 from .region import Device, DeviceRegion
 
 #: Sets the condition of a loop.  The driver knows the function that it calls.

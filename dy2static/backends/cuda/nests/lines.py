@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-from ...ir.dims import Size
-from ..loops.ir import Axis, LoopNest, Sweep
-from .dtypes import computed, memory_type, register_type
-from .function import FunctionText
-from .indices import split_index
-from .nest_text import count_of, sizes_and_names
-from .nest_vectors import Key, VectorText, accesses, keys_of
-from .sizes import Number, ceiling
+from ....ir.dims import Size
+from ...loops.ir import Axis, LoopNest, Sweep
+from ..program.sizes import Number, ceiling
+from ..text.dtypes import computed, memory_type, register_type
+from ..text.function import FunctionText
+from ..text.indices import split_index
+from .statements import count_of, sizes_and_names
+from .vectors import Key, VectorText, accesses, keys_of
 
 #: Most elements of a line that registers hold for a thread.
 _TURNS = 32

@@ -8,13 +8,13 @@ import functools
 import math
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
-from ...ir.graph import Node
-from ...ir.shapes import broadcast_shapes
-from ...ir.template import AT
-from ..loops.layout import compact_strides
-from .dtypes import constant, register_type
-from .function import FunctionText, KernelText
-from .operands import element, wrapped
+from ....ir.graph import Node
+from ....ir.shapes import broadcast_shapes
+from ....ir.template import AT
+from ...loops.layout import compact_strides
+from ..text.dtypes import constant, register_type
+from ..text.function import FunctionText, KernelText
+from ..text.operands import element, wrapped
 
 #: Comparisons of places with indices up to which kernels do it.
 _COMPARED = 1 << 32

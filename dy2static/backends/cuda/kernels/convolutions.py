@@ -5,11 +5,11 @@ from typing import Iterable, List
 
 import numpy as np
 
-from ...ir.graph import Node, Value
-from ...native.cudnn import Convolution, in_order
-from .function import FunctionText
-from .operands import whole
-from .program import Convolve, Step
+from ....ir.graph import Node, Value
+from ....native.cudnn import Convolution, in_order
+from ..program.steps import Convolve, Step
+from ..text.function import FunctionText
+from ..text.operands import whole
 
 #: Where arrays for cuDNN have to begin: its algorithms may load this many bytes at a time.
 ALIGNMENT = 16

@@ -6,10 +6,10 @@ from typing import Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ...ir.c_forms import c_constant
-from ...ir.dims import Size
-from ...ir.graph import Value
-from ..loops.ir import (
+from ....ir.c_forms import c_constant
+from ....ir.dims import Size
+from ....ir.graph import Value
+from ...loops.ir import (
     Accumulate,
     Address,
     Axis,
@@ -25,9 +25,9 @@ from ..loops.ir import (
     Statement,
     Sweep,
 )
-from .dtypes import expression, loaded, register_type
-from .function import FunctionText, KernelText
-from .indices import offset_text
+from ..text.dtypes import expression, loaded, register_type
+from ..text.function import FunctionText, KernelText
+from ..text.indices import offset_text
 
 
 class NestText:

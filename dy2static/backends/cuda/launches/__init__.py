@@ -1,0 +1,1 @@
+"""Device functions at run time: what launches regions, updates and loops."""

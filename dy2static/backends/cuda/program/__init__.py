@@ -1,0 +1,1 @@
+"""What a region is on a device, as data."""
