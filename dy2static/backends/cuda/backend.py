@@ -14,7 +14,7 @@ from ...native.device import CupyDevice
 from ...passes import TOGETHER, Pass, Pipeline, Setting, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock
-from ..base import Compilation, Executable
+from ..base import Compilation, Executable, Text
 from ..compiled_calls import with_calls
 from ..cupy.backend import CUPY, CupyBackend
 from ..cupy.library import CupyCalls
@@ -74,7 +74,7 @@ class _Compilation:
     graph: as it was before; that is what runs where they cannot be.  options: those of `Backend.start`.
     """
 
-    text = None
+    text: Optional[Text] = None
 
     def __init__(self, device: Callable[[int], Device], library: CupyCalls, graph: Graph, divided: Graph, **options: Any):
         self._graph, self._options, self._library = graph, options, library

@@ -55,11 +55,11 @@ def supported(node: Node) -> bool:
     if name == "full":
         return isinstance(node.attrs["value"], Dim) or _is_number(node.attrs["value"], node.outputs[0])
     if name == "constant":
-        return node.attrs["value"].size <= _LARGEST_TABLE
+        return bool(node.attrs["value"].size <= _LARGEST_TABLE)
     if name == "matmul":
-        return node.outputs[0].dtype.kind == "f"
+        return bool(node.outputs[0].dtype.kind == "f")
     if name == "arange":
-        return node.outputs[0].dtype.kind == "i" and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
+        return bool(node.outputs[0].dtype.kind == "i") and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
     if name == "philox":
         return node.outputs[0].dtype in (np.float32, np.float64)
     if name in WRITES:
@@ -127,12 +127,13 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: b
             finishing.add(following)
             write_finished(function, found)
             continue
-        function.nodes = tuple(part.nodes) if isinstance(part, Group) else (part,)
         if isinstance(part, Group):
+            function.nodes = tuple(part.nodes)
             if part.nodes:
                 render(part, function)
         else:
             assert isinstance(part, Node)
+            function.nodes = (part,)
             ALONE[part.op.name](function, part)
     for value, number in copied:
         function.clock, function.nodes = function.clock + 1, tuple([node for node in graph.nodes if value in node.outputs])

@@ -75,7 +75,8 @@ def _region(graph: Graph, nodes: Sequence[Node], on_device: Set[Node], wanted: S
             views.insert(0, node)
             leaving -= set(node.outputs)
             leaving |= {v for v in node.inputs if v in made}
-    live, kept = set(leaving), []
+    live = set(leaving)
+    kept: List[Node] = []
     for node in reversed(nodes):
         if not live.isdisjoint(node.outputs):
             kept.insert(0, node)

@@ -25,7 +25,7 @@ class NumpyBackend(Backend):
 
     name = "numpy"
     passes = Pipeline("numpy", "a graph that is about to be run on NumPy", TOGETHER)
-    inner = (TEXT,)
+    inner: ClassVar[Tuple[Pipeline, ...]] = (TEXT,)
     has_updates = keeps = True
     library: ClassVar[Library] = NUMPY_CALLS
 
@@ -35,7 +35,7 @@ class NumpyBackend(Backend):
                 or node.op.name in ("constant", "py_constant", "nothing", "raise_"))
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Done:
+              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """As `Backend.start`; there is nothing to wait for."""
         graph = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
         function = emit(graph, name=name, escaping=escaping, saved=saved, clock=clock, library=self.library.placed(graph))

@@ -32,9 +32,9 @@ _COMPARED = 1 << 32
 def _matmul(function: FunctionText, node: Node) -> None:
     """One product, or a stack of them; turned operands are read as they are."""
     (value,), turns = node.outputs, (node.attrs["transa"], node.attrs["transb"])
-    operands = [_turned(function.matrices(v)) if turn else function.matrices(v) for v, turn in zip(node.inputs, turns)]
+    left, right = [_turned(function.matrices(v)) if turn else function.matrices(v) for v, turn in zip(node.inputs, turns)]
     out = Matrices(function.pointer(value), 0, value.shape, compact_strides(value.shape), value.dtype)
-    function.add(Product(*operands, out))
+    function.add(Product(left, right, out))
 
 
 def _turned(found: Matrices) -> Matrices:

@@ -9,7 +9,6 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from ....ir.dims import is_known
 from ....ir.graph import Node, Value
 from ...loops.fuse import Group, Run
 from ...loops.layout import Place
@@ -64,7 +63,7 @@ def _is_alone(function: FunctionText, value: Value, reader: Node) -> bool:
 def _is_one(product: Product) -> bool:
     """Whether a product is of one matrix for cuBLAS."""
     shape = product.out.shape
-    if not all(map(is_known, (*product.left.shape, *shape))):          # a stack may turn out to be one
+    if not all(isinstance(n, int) for n in (*product.left.shape, *shape)):          # a stack may turn out to be one
         return len(shape) == 2
     words = words_of(product)
     return words is not None and words[-1] == 1

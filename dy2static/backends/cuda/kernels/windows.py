@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
+from ....ir.dims import Size
 from ....ir.graph import Node, Value
 from ....native.cudnn import FILTERS, FORWARD, IMAGE
 from ...loops.layout import Place, compact_strides
@@ -18,7 +19,7 @@ from ..text.indices import address, split_index
 from ..text.operands import axes_of, element, whole
 from .convolutions import convolved
 
-Sizes = Tuple[int, ...]
+Sizes = Tuple[Size, ...]
 
 
 class Windows(NamedTuple):
@@ -76,7 +77,7 @@ def _patches(function: FunctionText, x: Value, windows: Windows, order: Sequence
     function.launch_elements(kernel, math.prod(sizes))
 
 
-def _image(function: FunctionText, node: Node, windows: Windows) -> Tuple[KernelText, int]:
+def _image(function: FunctionText, node: Node, windows: Windows) -> Tuple[KernelText, Size]:
     """A kernel with a thread for each element of the image that a node gives."""
     (value,) = node.outputs
     kernel = function.elements(size_of(value), value.shape, ("n", "c", *axes_of(len(windows.image), "i")))

@@ -24,11 +24,11 @@ def is_taken(node: Node) -> bool:
     """Whether kernels compute such a node."""
     if node.op.name == "pad":
         is_float = node.outputs[0].dtype.kind == "f"
-        return node.attrs["mode"] == "constant" and all(
+        return bool(node.attrs["mode"] == "constant") and all(
             name == "constant_values" and isinstance(value, (bool, int, float)) and (is_float or value in (0, 1))
             for name, value in node.attrs["keywords"])
     numbers = _together(node)
-    return math.prod(node.outputs[0].shape) * math.prod(numbers) <= _COMPARED
+    return bool(math.prod(node.outputs[0].shape) * math.prod(numbers) <= _COMPARED)
 
 
 def _together(node: Node) -> Tuple[Any, ...]:

@@ -14,6 +14,7 @@ from .... import config
 from ....native.cudnn import Plan
 from ....native.launcher import KINDS, Failure, Launcher, Place, Region
 from ..program.products import words_of
+from ..program.sizes import Number, settled
 from ..program.steps import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Product, Step, Table
 
 
@@ -73,7 +74,7 @@ def known_words(step: Union[Launch, Table], device: LaunchingDevice, module: Map
     """A kernel for the launcher, also one that stores a table."""
     handle = device.handle(module[step.kernel])
     if isinstance(step, Launch):
-        return Words("kernel", step.pointers, (handle, step.blocks, step.threads, *step.numbers))
+        return Words("kernel", step.pointers, (handle, *map(settled, (step.blocks, step.threads, *step.numbers))))
     return Words("table", (step.pointer, *step.words), (handle, step.begin, len(step.constants), *step.constants))
 
 
@@ -82,9 +83,9 @@ def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Opt
     if isinstance(step, Launch):
         return known_words(step, device, module)
     if isinstance(step, Clear):
-        return Words("clear", (step.pointer,), (step.nbytes,))
+        return Words("clear", (step.pointer,), (settled(step.nbytes),))
     if isinstance(step, Copy):
-        return Words("copy", (step.target, step.source), (step.target_begin, step.source_begin, step.nbytes))
+        return Words("copy", (step.target, step.source), [*map(settled, (step.target_begin, step.source_begin, step.nbytes))])
     if isinstance(step, Convolve):
         return Words("convolution", (step.first, step.second, step.out, step.workspace), step.plan.words())
     if isinstance(step, Finished):
@@ -98,20 +99,20 @@ def _finished(step: Finished, device: LaunchingDevice, module: Mapping[str, Any]
     if product is None:
         return None
     pointers = (step.product.right.pointer, step.product.left.pointer, step.product.out.pointer, step.bias, *kernel.pointers)
-    launch = device.handle(module[kernel.kernel]), kernel.blocks, kernel.threads, *kernel.numbers
-    return Words("finished", pointers, (*product, int(step.relu), step.begin, 0, *launch))
+    launch = device.handle(module[kernel.kernel]), *map(settled, (kernel.blocks, kernel.threads, *kernel.numbers))
+    return Words("finished", pointers, (*product, int(step.relu), settled(step.begin), 0, *launch))
 
 
 def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], addresses: Sequence[int]) -> None:
     """Do a step by calls of Python.  addresses: all of its region, those of pieces of scratch memory, too."""
     if isinstance(step, Launch):
-        arguments = [*[addresses[number] for number in step.pointers], *step.numbers]
-        device.launch(module[step.kernel], step.blocks, step.threads, arguments)
+        arguments = [*[addresses[number] for number in step.pointers], *map(settled, step.numbers)]
+        device.launch(module[step.kernel], settled(step.blocks), settled(step.threads), arguments)
     elif isinstance(step, Clear):
-        _bytes(device, addresses[step.pointer], step.nbytes)[...] = 0
+        _bytes(device, addresses[step.pointer], 0, step.nbytes)[...] = 0
     elif isinstance(step, Copy):
-        source = _bytes(device, addresses[step.source] + step.source_begin, step.nbytes)
-        _bytes(device, addresses[step.target] + step.target_begin, step.nbytes)[...] = source
+        source = _bytes(device, addresses[step.source], step.source_begin, step.nbytes)
+        _bytes(device, addresses[step.target], step.target_begin, step.nbytes)[...] = source
     elif isinstance(step, Convolve):
         operands = [addresses[number] for number in (step.first, step.second, step.out)]
         device.convolve(step.plan, operands, addresses[step.workspace])
@@ -189,10 +190,11 @@ class LaunchError(Exception):
         super().__init__(f"step {failure.step} of a region on a GPU, {what}: {failure.library} reports error {failure.status}")
 
 
-def _bytes(device: LaunchingDevice, address: int, count: int) -> Any:
-    return device.view(address, (count,), (1,), np.dtype(np.uint8))
+def _bytes(device: LaunchingDevice, address: int, begin: Number, count: Number) -> Any:
+    return device.view(address + settled(begin), (settled(count),), (1,), np.dtype(np.uint8))
 
 
 def _view(device: LaunchingDevice, matrices: Matrices, addresses: Sequence[int]) -> Any:
-    begin = addresses[matrices.pointer] + matrices.offset * matrices.dtype.itemsize
-    return device.view(begin, matrices.shape, matrices.strides, matrices.dtype)
+    begin = addresses[matrices.pointer] + settled(matrices.offset) * matrices.dtype.itemsize
+    shape, strides = (tuple([settled(n) for n in numbers]) for numbers in (matrices.shape, matrices.strides))
+    return device.view(begin, shape, strides, matrices.dtype)

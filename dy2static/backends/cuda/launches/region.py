@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, ContextManager, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
 from ....errors import BackendError
-from ....ir.graph import Graph
+from ....ir.graph import Graph, Node
 from ....ir.types import Extent, Tensor
 from ....native.announce import announce
 from ....native.cudnn import Convolution, Plan
@@ -45,10 +45,10 @@ class Device(LaunchingDevice, Protocol):
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy whose elements stand in the order of memory."""
 
-    def upload(self, array: np.ndarray) -> Any:
+    def upload(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of an array on the device."""
 
-    def download(self, array: Any) -> np.ndarray:
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
         """The array on the host, when all that was launched before is done."""
 
 
@@ -114,18 +114,20 @@ class DeviceRegion:
         """Let the kernels be launched on a device.  module: their functions there.  clock: what is told when each step has run."""
         self._device, self._module, self._clock = device, module, clock
         self.runs: Sequence[Run] = ()
-        self._part = functools.lru_cache(maxsize=None)(lambda nodes: clock.part(nodes, native=True))
+        self._parts: Dict[Tuple[Node, ...], int] = {}                   # numbers of the clock's parts
         if isinstance(self.function, DeviceFunction):
             self.runs = self._runs(self.function, module)
         else:
+            assert self._around is not None
             self.ready = functools.lru_cache(maxsize=_REMEMBERED)(self._ready)
-            self._by_calls = functools.lru_cache(maxsize=None)(lambda: self._around.calls(self.graph))
+            self._by_calls = functools.lru_cache(maxsize=None)(functools.partial(self._around.calls, self.graph))
             self._very_large = functools.lru_cache(maxsize=None)(self._load_wide)
 
     def call(self, *arguments: Any) -> None:
         """Launch all steps, in their order."""
         count, runs, memory = len(self.graph.inputs), self.runs, None
         if isinstance(self.function, OpenFunction):
+            assert self._around is not None
             ready = self.ready(*map(int, arguments[len(self._arrays):count]))
             if ready is None:
                 for result, array in zip(self._by_calls()(*arguments[:count]), arguments[count:]):
@@ -168,8 +170,15 @@ class DeviceRegion:
         return function, self._device.load(text_of(function.kernels), [kernel.name for kernel in function.kernels])
 
     def _runs(self, function: DeviceFunction, module: Mapping[str, Any]) -> List[Run]:
-        found, clock = runs(function, self._device, module, alone=self._clock is not None), self._clock
-        return found if clock is None else [_timed(run, clock, self._part(nodes)) for run, nodes in zip(found, function.origins)]
+        clock, found = self._clock, runs(function, self._device, module, alone=self._clock is not None)
+        if clock is None:
+            return found
+        return [_timed(run, clock, self._part(clock, nodes)) for run, nodes in zip(found, function.origins)]
+
+    def _part(self, clock: Clock, nodes: Tuple[Node, ...]) -> int:
+        if nodes not in self._parts:
+            self._parts[nodes] = clock.part(nodes, native=True)
+        return self._parts[nodes]
 
 
 def _timed(run: Run, clock: Clock, number: int) -> Run:

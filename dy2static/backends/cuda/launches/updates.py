@@ -91,7 +91,7 @@ class UpdateRegion:
                     if held[first + k] is not operands[first + k]:
                         operands[first + k][...] = held[first + k]
 
-    def _launch(self, table: np.ndarray, blocks: int) -> None:
+    def _launch(self, table: np.ndarray[Any, Any], blocks: int) -> None:
         key, there = (table.tobytes(), current_stream()), self._table
         if key != there[0]:                                            # with the same arrays and numbers, it is there already
             there = self._table = key, self._device.upload(table)      # another thread may replace it before the launch
@@ -130,8 +130,8 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
             type = f"{'' if at in targets else 'const '}{memory_type(value.dtype)} *"
             head.append(f"{type}const p{at} = ({type}){slot};")
         else:
-            number = loaded(f"*(const {memory_type(value.dtype)} *){slot}", value.dtype)
-            head.append(f"const {register_type(value.dtype)} x{at} = {number};")
+            element = loaded(f"*(const {memory_type(value.dtype)} *){slot}", value.dtype)
+            head.append(f"const {register_type(value.dtype)} x{at} = {element};")
     body = [f"const {register_type(value.dtype)} x{at} = {loaded(f'p{at}[k]', value.dtype)};"
             for at, value in enumerate(graph.inputs) if isinstance(value.type, Tensor) and value.ndim]
     for number, node in enumerate(graph.nodes):

@@ -76,8 +76,9 @@ class Tiles(NestText):
 
     def text(self, expression: Expression) -> str:
         """An expression in CUDA: what has been turned is in the memory of the block."""
-        text = self.tiles.get((expression.array, expression.address)) if isinstance(expression, Load) else None
-        return super().text(expression) if text is None else loaded(text, expression.array.dtype)
+        if isinstance(expression, Load) and (expression.array, expression.address) in self.tiles:
+            return loaded(self.tiles[expression.array, expression.address], expression.array.dtype)
+        return super().text(expression)
 
 
 def tiled_axis(nest: LoopNest, function: FunctionText) -> int:

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Sequence
 
 from ....ir.dims import Size
 from ...loops.ir import Axis, LoopNest, Sweep
-from ..program.sizes import Number, ceiling
+from ..program.sizes import Number, ceiling, settled
 from ..text.dtypes import computed, memory_type, register_type
 from ..text.function import FunctionText
 from ..text.indices import split_index
@@ -98,7 +98,7 @@ class LineText(VectorText):
         kernel.open(f"for (int t = 0; t < {self.turns}; ++t) {{")
         scale = f" * {self.width}" if self.width > 1 else ""
         kernel.line(f"const dy_index k = (t * {self.threads} + {self.lane}){scale};")
-        if self.size % (self.threads * self.width):
+        if settled(self.size) % (settled(self.threads) * self.width):
             kernel.line(f"if (k >= {self.size}) continue;")
 
     def load_early(self, keys: Sequence[Key]) -> None:

@@ -104,11 +104,11 @@ class Sums(VectorText):
 
     def by_blocks(self) -> None:
         """Blocks of so many columns and as many threads for each as there is place for, or of one result each."""
-        kernel, late, (groups, last) = self.new_kernel(), self.function.late, (self.left, None)
-        self.kernel = kernel
+        kernel = self.kernel = self.new_kernel()
+        late = self.function.late
+        groups, last = (self.left[:-1], self.left[-1]) if self.across else (self.left, None)
         columns, tiles = 1, 1
-        if self.across:
-            *groups, last = self.left
+        if last is not None:
             columns = late(_columns, last.size)
             tiles = late(ceiling, last.size, columns)
         rows = late(lambda columns: _THREADS // columns, columns)

@@ -65,9 +65,9 @@ class Totals(LineText):
     """
 
     def __init__(self, nest: LoopNest, function: FunctionText, width: int):
-        self.rows, self.serial, self.last = loops_of(nest)
+        self.rows, self.serial, self.along = loops_of(nest)
         self.grown: Dict[Reduction, str] = {}               # registers of totals: one for each element of a thread
-        super().__init__(nest, function, width, (self.last,), function.late(_threads, self.last.size, width), "threadIdx.x")
+        super().__init__(nest, function, width, (self.along,), function.late(_threads, self.along.size, width), "threadIdx.x")
 
     def _words_lasting(self, turns: int) -> int:
         """The registers that a thread needs for what it reads again and what it sums."""
@@ -80,14 +80,14 @@ class Totals(LineText):
     def _apart(self) -> List[Reduction]:
         """The totals that have an element for each element of a row."""
         return [total for total in self.nest.totals if total.address.terms and all(
-            index == self.last.name for index, _ in total.address.terms)]
+            index == self.along.name for index, _ in total.address.terms)]
 
     def write(self) -> None:
         """Write the kernels, and launch them."""
         nest, kernel = self.nest, self.kernel
         rows, late = count_of(self.rows), self.function.late
         summed = late(lambda *sizes: sum(sizes), *[size_of(total.value) for total in nest.totals])
-        step = late(_step, rows, rows * count_of(self.serial) * self.last.size, summed)
+        step = late(_step, rows, rows * count_of(self.serial) * self.along.size, summed)
         self.blocks = late(ceiling, rows, step)
         self.once = "if (threadIdx.x == 0) "
         self.start_totals()
@@ -106,7 +106,7 @@ class Totals(LineText):
 
     def is_joined(self, value: Value) -> bool:
         """Whether a kernel of its own writes a result: of several blocks, or in another dtype than sums grow in."""
-        return self.blocks != 1 or computed(value.dtype) != value.dtype
+        return bool(self.blocks != 1 or computed(value.dtype) != value.dtype)
 
     def start_totals(self) -> None:
         """Where each block sums: in memory that only its threads see, else in that of the result."""
@@ -142,7 +142,7 @@ class Totals(LineText):
         self.turn()
         kernel.line("#pragma unroll")
         kernel.open(f"for (int e = 0; e < {self.width}; ++e) {{")
-        kernel.line(f"const dy_index {self.last.name} = k + e;")
+        kernel.line(f"const dy_index {self.along.name} = k + e;")
         for total, name in self.grown.items():
             kernel.line(f"{self.target(total)} = {name};")
         kernel.close()
@@ -152,8 +152,8 @@ class Totals(LineText):
         """Memory for rows that later sweeps read: each thread reads what it has written itself."""
         kernel = self.kernel
         left: Size = _SHARED
-        count = count_of(self.serial) * self.last.size
-        at = " + ".join([*[f"{axis.name} * {count_of((*self.serial[n + 1:], self.last))}" for n, axis in enumerate(self.serial)],
+        count = count_of(self.serial) * self.along.size
+        at = " + ".join([*[f"{axis.name} * {count_of((*self.serial[n + 1:], self.along))}" for n, axis in enumerate(self.serial)],
                          self.at])
         for value in self.nest.kept:
             if self.turns:
@@ -172,11 +172,11 @@ class Totals(LineText):
         """One run over a row."""
         kernel, near = self.kernel, sweep.totals_in_register
         for reduction in sweep.of_rows:
-            self.declare(reduction, self.function.exceeds(count_of(self.serial) * self.last.size, _WIDE))
+            self.declare(reduction, self.function.exceeds(count_of(self.serial) * self.along.size, _WIDE))
         for axis in self.serial:
             kernel.open(f"for (dy_index {axis.name} = 0; {axis.name} < {axis.size}; ++{axis.name}) {{")
         for reduction in near:
-            self.declare(reduction, self.function.exceeds(self.last.size, _WIDE))
+            self.declare(reduction, self.function.exceeds(self.along.size, _WIDE))
         self.line(sweep)
         for reduction in near:
             whole, target = kernel.variable(), self.target(reduction)
@@ -199,7 +199,7 @@ class Totals(LineText):
 
     def target(self, reduction: Reduction) -> str:
         """The element in which a total grows."""
-        step = step_of(reduction.address, self.last.name) if self.width > 1 else 0
+        step = step_of(reduction.address, self.along.name) if self.width > 1 else 0
         more = f" + e * {step}" if step and reduction not in self.grown else ""
         return f"{self.mine[reduction.value]}[{address_of(reduction.address)}{more}]"
 

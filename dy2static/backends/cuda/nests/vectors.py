@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ....ir.dims import Size, is_known
+from ....ir.dims import Size
 from ....ir.graph import Value
 from ...loops.ir import Accumulate, Address, Apply, Axis, Define, Expression, Load, LoopNest, Part, Statement
 from ..text.dtypes import loaded, memory_type, register_type
@@ -117,7 +117,8 @@ def step_of(address: Address, name: str) -> Optional[int]:
     if any(isinstance(index, Part) and index.loop == name for index, _ in address.terms):
         return None
     strides = [stride for index, stride in address.terms if index == name]
-    return sum(map(int, strides)) if all(map(is_known, strides)) else None
+    known = [stride for stride in strides if isinstance(stride, int)]
+    return sum(known) if len(known) == len(strides) else None
 
 
 def accesses(nest: LoopNest) -> Iterator[Tuple[Value, Address, bool]]:

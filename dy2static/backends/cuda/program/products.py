@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Tuple
 
 from ....ir.dims import Size, not_below
+from .sizes import settled
 from .steps import Matrices, Product
 
 #: The types of cuBLAS (``cudaDataType``), by the letters of NumPy's dtypes.
@@ -44,9 +45,8 @@ def words_of(step: Product) -> Optional[List[int]]:
     """
     count = 1
     for n in step.out.shape[:-2]:
-        count *= n
-    rows, columns = step.out.shape[-2:]
-    inner = step.left.shape[-1]
+        count *= settled(n)
+    rows, columns, inner = map(settled, (*step.out.shape[-2:], step.left.shape[-1]))
     left, right = _operand(step.left), _operand(step.right)
     if step.out.dtype.char not in _TYPES or left is None or right is None:
         return None
@@ -61,10 +61,11 @@ def words_of(step: Product) -> Optional[List[int]]:
 
 def _operand(matrices: Matrices) -> Optional[Tuple[int, int, int]]:
     """The layout of a matrix, and what is between two of a stack."""
-    layout, step = _layout(matrices.shape, matrices.strides), _step(matrices.shape[:-2], matrices.strides[:-2])
-    return None if layout is None or step is None else (*layout, step)
+    shape, strides = [[settled(n) for n in numbers] for numbers in (matrices.shape, matrices.strides)]
+    layout, step = _layout(shape, strides), _step(shape[:-2], strides[:-2])
+    return None if layout is None or step is None else (layout[0], settled(layout[1]), settled(step))
 
 
 def _begin(matrices: Matrices) -> int:
     """How many bytes from its pointer a matrix begins."""
-    return matrices.offset * matrices.dtype.itemsize
+    return settled(matrices.offset) * int(matrices.dtype.itemsize)

@@ -27,6 +27,12 @@ class Late:
 Number = Union[int, Dim, Late]
 
 
+def settled(number: Number) -> int:
+    """A number that is known by now."""
+    assert isinstance(number, int)
+    return number
+
+
 class Sizes:
     """The numbers of one call.  symbols: those of the symbols in sizes."""
 

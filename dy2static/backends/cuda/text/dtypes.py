@@ -16,7 +16,7 @@ from ....ir.types import Tensor, Type
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 
-def computed(dtype: Any) -> np.dtype:
+def computed(dtype: Any) -> np.dtype[Any]:
     """The dtype in which elements of a dtype are computed: float32 for float16, else the same."""
     return _SINGLE if dtype == _HALF else np.dtype(dtype)
 

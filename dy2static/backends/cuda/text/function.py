@@ -9,7 +9,7 @@ from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Optional, S
 import numpy as np
 
 from ....ir.c_forms import c_suffix
-from ....ir.dims import Dim, Size, is_known
+from ....ir.dims import Dim, Size
 from ....ir.graph import Graph, Node, Value
 from ....ir.sizes_read import dims_of
 from ....ir.types import Tensor, dims_in
@@ -128,7 +128,8 @@ class KernelText:
 
     def launch(self, blocks: Number, threads: Number, most: int = 0) -> None:
         """Have the kernel launched as the next step.  most: threads, if only the run knows how many."""
-        heads, names = [], {}
+        heads: List[str] = []
+        names: Dict[str, str] = {}
 
         def parameter(found: "re.Match[str]") -> str:
             return names.setdefault(found.group(), f"size{len(names)}")
@@ -176,7 +177,7 @@ class FunctionText:
 
     def late(self, function: Callable[..., int], *arguments: Number) -> Any:
         """What a function gives for numbers: a number, or `Late` where not all of them are known."""
-        if all(map(is_known, arguments)):
+        if all(isinstance(number, int) for number in arguments):
             return function(*arguments)
         name = f"late_{len(self.lates)}"
         return self.lates.setdefault(name, Late(name, function, arguments))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir.dims import Size
 from ...loops.layout import compact_strides
+from ..program.sizes import ceiling, settled
 
 #: How names of arguments that are offsets begin; the number follows.
 OFFSET = "offset_"
@@ -72,16 +73,17 @@ def turned_axis(sizes: Sequence[Size], steps: Iterable[Sequence[Any]]) -> int:
     return -1
 
 
-def write_tiles(kernel: Text, sizes: Sequence[int], names: Sequence[str], axis: int, loads: Sequence[Tuple[str, str]],
+def write_tiles(kernel: Text, sizes: Sequence[Size], names: Sequence[str], axis: int, loads: Sequence[Tuple[str, str]],
                 body: Callable[[List[str]], None]) -> int:
     """Write what is done for each element, in tiles over the last axis and another one; gives the number of blocks.
 
-    sizes, names: of all axes; the indices are defined where the texts of loads stand.  loads: the type and the text of what stands
-    side by side along the other axis: a block reads it so, and turns it in its own memory.  body: writes what is done, given the
-    texts of what was loaded.
+    sizes, names: of all axes; the sizes are known, and the indices are defined where the texts of loads stand.  loads: the type and
+    the text of what stands side by side along the other axis: a block reads it so, and turns it in its own memory.  body: writes
+    what is done, given the texts of what was loaded.
     """
     others = [n for n in range(len(sizes) - 1) if n != axis]
-    tiles = [-(-sizes[n] // TILE) for n in (axis, len(sizes) - 1)]
+    sides_of = [settled(sizes[n]) for n in (axis, len(sizes) - 1)]
+    tiles = [ceiling(size, TILE) for size in sides_of]
     kernel.line(f"const dy_index tile = blockIdx.x, rest = tile / {tiles[0] * tiles[1]};")
     split_index(kernel, "rest", [sizes[n] for n in others], [names[n] for n in others])
     kernel.line(f"const dy_index first = tile / {tiles[1]} % {tiles[0]} * {TILE}, second = tile % {tiles[1]} * {TILE};")
@@ -90,8 +92,8 @@ def write_tiles(kernel: Text, sizes: Sequence[int], names: Sequence[str], axis: 
     for name, (type, _) in zip(held, loads):
         kernel.line(f"DY_SHARED({type}, {name}, {TILE * (TILE + 1)});")
     sides = (names[axis], names[-1])
-    even = all(sizes[n] % TILE == 0 for n in (axis, len(sizes) - 1))
-    inside = f"if ({sides[0]} < {sizes[axis]} && {sides[1]} < {sizes[-1]}) {{" if not even else "{"
+    even = all(size % TILE == 0 for size in sides_of)
+    inside = "{" if even else f"if ({sides[0]} < {sides_of[0]} && {sides[1]} < {sides_of[1]}) {{"
 
     def loop(indices: Tuple[str, str]) -> None:
         kernel.line("#pragma unroll")
@@ -108,4 +110,4 @@ def write_tiles(kernel: Text, sizes: Sequence[int], names: Sequence[str], axis: 
     body([f"{name}[lane * {TILE + 1} + line]" for name in held])
     kernel.close()
     kernel.close()
-    return math.prod(sizes[n] for n in others) * tiles[0] * tiles[1]
+    return math.prod([*[settled(sizes[n]) for n in others], *tiles])
