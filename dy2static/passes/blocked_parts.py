@@ -39,7 +39,7 @@ _LONG_VECTORS, _SHORT_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6), _Speed(0.
 #: The same without long vectors where groups have so many channels: for a plain image, and in blocks.
 _SMALL_GROUPS = {4: (0.040, 0.035), 8: (0.045, 0.0275)}
 #: So many squares of two by two places, and channels, Winograd's algorithm is for.
-_SQUARES, _CHANNELS = 40, 16
+_SQUARES, _CHANNELS = 16, 16
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 

@@ -11,7 +11,8 @@ from random_graphs import build
 from dy2static import ops, to_static
 from dy2static.ir.interpret import interpret
 from dy2static.ir.verify import verify
-from dy2static.native import channel_blocks, compiler, team
+from dy2static.native import channel_blocks, compiler, frozen, team
+from dy2static.ops.channel_blocks import convolve_blocks, turn_to_blocks
 from dy2static.passes import blocked_parts
 from dy2static.passes.channel_blocks import block_channels
 
@@ -259,6 +260,27 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     np.testing.assert_allclose(found[np.isfinite(expected)], expected[np.isfinite(expected)], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("in_, out, groups, size", [(32, 80, 1, 8), (32, 80, 1, 23), (256, 48, 1, 12), (64, 96, 2, 9), (16, 72, 1, 8)])
+def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size):
+    """For few squares and many, on any number of threads, and for frozen filters."""
+    windows = channel_blocks.Windows(2, in_, out, groups, (size, size), (3, 3), (size, size), (1, 1), (1, 1), (1, 1), algorithm=2)
+    random, threads = np.random.RandomState(0), team.wanted()
+    x = turn_to_blocks(random.standard_normal((2, in_, size, size)).astype("f"))
+    filters = random.standard_normal((out, in_ // groups, 3, 3)).astype("f")
+    expected = convolve_blocks(x, filters, (), (size, size), ((1, 1),) * 3, groups, False, False, False, False, None)
+    found = np.full((6, *expected.shape), np.nan, np.float32)
+    try:
+        for k, count in enumerate((1, 2, 7)):
+            team.set_threads(count)
+            for j, given in enumerate((filters, *frozen.copies([filters]))):
+                assert channel_blocks.compute(windows, x, given, found[2 * k + j]) == 0
+    finally:
+        team.set_threads(threads)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
+    assert (found == found[0]).all()
 
 
 def test_the_estimate_knows_when_winograds_algorithm_is_used():

@@ -39,13 +39,17 @@ static expected some_expected(const expected all, const int64_t begin, const int
     return (expected){all.filters + from, until - from};
 }
 
-/* Let a tile of `taps` fetch the next of them, one line for each tap; else lines that are there. */
-static void fetch_expected(around *a, expected *left, const int64_t taps, const DY_T *there)
+/* How many lines each tile fetches for each block of its taps, so that tiles of so many taps in all fetch so many elements. */
+static int64_t fetched_lines(const int64_t elements, const int64_t taps) { return most(1, least(BLOCK, (elements + taps - 1) / taps)); }
+
+/* Let a tile of `taps` fetch the next of them. */
+static void fetch_expected(around *a, expected *left, const int64_t taps, const int64_t lines)
 {
-    a->ahead = left->count > 0 ? left->filters : there;
-    a->apart = left->count > 0 ? taps : 0;
-    left->filters += 16 * taps;
-    left->count -= 16 * taps;
+    a->ahead = left->filters;
+    a->apart = taps;
+    a->lines = left->count > 0 ? lines : 0;
+    left->filters += a->lines * taps;
+    left->count -= a->lines * taps;
 }
 
 /* Groups of channels, as panels take them.  Small groups are one: filters are zero where they take nothing of a channel. */
@@ -223,18 +227,19 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
     const int64_t o = here.out, channels = here.channels, step = w->stride[1] * b->deep, each = w->kernel[0] * w->kernel[1];
     const int together = each == 1 && b->deep == BLOCK, half = HALF_PLACES && b->groups.out - o % b->groups.out <= WIDTH;
     const int64_t places = half ? HALF_PLACES : PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
-    const int64_t off = here.in / b->deep * b->plane;
+    const int64_t off = here.in / b->deep * b->plane, row_tiles = (b->columns + places - 1) / places;
     block_tiles *const *const scattered = half || b->rows == 1 ? 0 : scattered_tiles_of(b->columns);
     block_tiles *const *const of = scattered ? scattered : half ? half_tiles_of(step, together) : tiles_of(channels, step, together);
     around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
-                b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0, {0}};
+                b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0, 0, {0}};
     for (int64_t l = 0; l < b->taps; l += PIECE) {
         const int64_t some = least(PIECE, b->taps - l), behind = l + some < b->taps ? l + some : 0, panels = behind ? o : o + PANEL;
-        int64_t ahead = b->turned || panels + channels > w->out || some < 256 ? 0 : channels / 16;  /* squares of rows to be read soon */
+        int64_t ahead = b->turned || panels + channels > w->out || some < 256 ? 0 : channels;       /* rows to be turned soon */
         const DY_T *const filters = b->turned ? b->turned + (panel * b->taps + l) * PANEL : own;
         expected following = {filters + some * PANEL, b->turned && panel + 1 < b->panels ? some * PANEL : 0};
         if (!b->turned)
             turn_filters(&b->groups, own, b->filters, &here, each, l, some);
+        const int64_t lines = fetched_lines(coming.count + following.count + ahead * some, (end - begin) * row_tiles * some);
         a.first = l == 0;
         a.last = l + some == b->taps;
         const DY_T *from = row_of(b, begin) + off;
@@ -248,11 +253,13 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
                 const int64_t p = columns * t / tiles, q = columns * (t + 1) / tiles;
                 for (int64_t s = p; scattered && s < q; s++)
                     a.at[s - p] = s / b->columns * w->stride[0] * b->row + s % b->columns * step;
-                if (ahead) {
-                    a.ahead = b->filters + (panels + 16 * --ahead) * b->taps + behind;
+                if (ahead > 0) {
+                    a.ahead = b->filters + (panels + channels - ahead) * b->taps + behind;
                     a.apart = b->taps;
+                    a.lines = least(lines, ahead);
+                    ahead -= a.lines;
                 } else
-                    fetch_expected(&a, following.count > 0 ? &following : &coming, some, filters);
+                    fetch_expected(&a, following.count > 0 ? &following : &coming, some, lines);
                 for (int64_t c = 0; a.last && b->residual && c < channels; c += BLOCK)
                     for (int64_t s = p; s < q; s++)
                         __builtin_prefetch(to + a.residual + c / BLOCK * next + s * BLOCK, 0, 2);

@@ -96,14 +96,14 @@ static __attribute__((noinline)) void turn(DY_T *to, const int64_t width, const 
 
 /* What comes with a tile.  next: from one block of the result to the next.  adds, residual: whether there is one, and how far from
    the result.  first, last: whether the sums begin, and end here.
-   ahead, apart: sixteen rows of filters that are needed soon; soon: what the next tile reads of x.
+   ahead, apart, lines: so many rows of filters that are needed soon, and how far from each other; soon: what the next tile reads of x.
    at: where the places of a tile across several rows are in x. */
 typedef struct {
     const DY_T *scale, *shift;
     int64_t next, adds, residual, first, last, relu;
     DY_T cap;
     const DY_T *ahead, *soon;
-    int64_t apart, at[PLACES];
+    int64_t apart, lines, at[PLACES];
 } around;
 
 typedef uint32_t dy_bits __attribute__((vector_size(DY_BYTES)));
@@ -170,7 +170,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
         each[p] = x + a->at[p];
     dy_vector sum[MOST_PLACES][VECTORS];
     const DY_T *ahead = a->ahead, *const soon = a->soon;
-    const int64_t apart = a->apart;
+    const int64_t apart = a->apart, lines = a->lines;
     const int fetched = (places + 7) / 8;               /* places of the next tile that are fetched with two taps */
     if (a->first)
 #pragma GCC unroll 14
@@ -187,9 +187,8 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
     int64_t k = 0;
     for (; k + BLOCK <= taps; ahead += BLOCK) {
         const DY_T *block = x + where[k], *near = soon + where[k];
-        if (apart)
-            for (int i = 0; i < BLOCK; i++)
-                __builtin_prefetch(ahead + i * apart, 0, 2);
+        for (int64_t i = 0; i < lines; i++)
+            __builtin_prefetch(ahead + i * apart, 0, 2);
 #pragma GCC unroll 1
         for (const int64_t end = k + BLOCK; k < end; k += 2, block += 2, near += fetched * step, filters += 2 * PANEL)
 #pragma GCC unroll 2

@@ -12,20 +12,27 @@
 
 enum {
     SPOTS = 16,                                         /* products of matrices */
-    FEW_SQUARES = 40,                                   /* for which it does not pay to transform the filters */
+    FEW_SQUARES = 16,                                   /* for which it pays to transform the filters, at least */
     FEW_CHANNELS = 16,
-    SQUARES = 4 * PLACES                                /* of a share, at most */
+    TOGETHER = 64 / PANEL,                              /* panels */
+    SQUARES = 4 * PLACES,                               /* of a share, at most, if filters stay in the second cache */
+    MANY_SQUARES = 64,                                  /* the same if they do not: they are read again for each share */
+    MANY_CHANNELS = 256,                                /* of x from which they do not stay there */
+    FAR_FILTERS = 1 << 17,                              /* elements, transformed, from which they are fetched early */
+    LINE = 16                                           /* elements: what is a power of two apart falls into one set of a cache */
 };
 
-/* down, right: squares of two by two places of an image; each: how many a share has.  u: the filters, [panel][16][channel][PANEL]. */
+/* down, right: squares of two by two places of an image; count: of all images; each: how many a share has.  turned: the transformed
+   filters, `TOGETHER` panels behind each other, of these [spot][panel]; null if every share of panels transforms its own.  common: the
+   transformed squares; null if every share of squares transforms its own. */
 typedef struct {
     const dy_blocks *w;
     channel_groups groups;
-    const DY_T *x, *scale, *shift, *residual;
-    DY_T *y;
-    const DY_T *u;
+    const DY_T *x, *filters, *scale, *shift, *residual;
+    DY_T *y, *common;
+    const DY_T *turned;
     int32_t *where;
-    int64_t plane, row, down, right, each;
+    int64_t plane, row, down, right, count, each, panels;
     expected coming;
     int *failed;
 } squares;
@@ -84,6 +91,37 @@ DY_INLINE void transform_filter(const DY_T *g, const int64_t apart, DY_T *to, co
     }
 }
 
+/* Elements of one spot of a panel of filters, of one of some squares, and of one of a group's results. */
+static int64_t filters_apart(const channel_groups *g) { return g->in * PANEL + LINE; }
+static int64_t squares_apart(const dy_blocks *w, const int64_t each) { return in_whole(w->in) * each + LINE; }
+static int64_t results_apart(const int64_t each) { return TOGETHER * PANEL * each + LINE; }
+
+/* How many panels from `first` on are computed together: what x has of a spot stays in the first cache for all of them. */
+static int64_t panels_together(const int64_t first, const int64_t panels) { return least(TOGETHER, panels - first); }
+
+/* Transforms a panel of filters; its spots are `apart` from each other. */
+static void transform_panel(const channel_groups *groups, const DY_T *filters, const int64_t panel, DY_T *to, const int64_t apart)
+{
+    const int64_t in = groups->in, some = PIECE / 9;
+    const panel_place here = place_of_panel(groups, panel);
+    DY_T *const turned = at_hand(own_filters);
+    for (int64_t c = 0; c < in; c += some) {
+        const int64_t until = least(in, c + some);
+        turn_filters(groups, turned, filters, &here, 9, c * 9, (until - c) * 9);
+        for (int64_t l = c; l < until; l++)
+            for (int64_t v = 0; v < here.channels; v += WIDTH)
+                transform_filter(turned + (l - c) * 9 * PANEL + v, PANEL, to + l * PANEL + v, apart);
+    }
+}
+
+/* Those panels from `first` on that are computed together. */
+static void transform_together(const channel_groups *groups, const DY_T *filters, const int64_t first, const int64_t panels, DY_T *to)
+{
+    const int64_t apart = filters_apart(groups), together = panels_together(first, panels);
+    for (int64_t k = 0; k < together; k++)
+        transform_panel(groups, filters, first + k, to + k * apart, together * apart);
+}
+
 typedef struct {
     const all_filters *filters;
     DY_T *to;
@@ -92,27 +130,16 @@ typedef struct {
 static void transform_filters(const void *given, int64_t begin, int64_t end)
 {
     const transformed *const t = given;
-    const channel_groups *const groups = t->filters->groups;
-    const int64_t in = groups->in, some = PIECE / 9;
-    DY_T *const turned = at_hand(own_filters);
-    for (int64_t panel = begin; panel < end; panel++) {
-        const panel_place here = place_of_panel(groups, panel);
-        DY_T *const u = t->to + panel * SPOTS * in * PANEL;
-        for (int64_t c = 0; c < in; c += some) {
-            const int64_t until = least(in, c + some);
-            turn_filters(groups, turned, t->filters->filters, &here, 9, c * 9, (until - c) * 9);
-            for (int64_t l = c; l < until; l++)
-                for (int64_t v = 0; v < here.channels; v += WIDTH)
-                    transform_filter(turned + (l - c) * 9 * PANEL + v, PANEL, u + l * PANEL + v, in * PANEL);
-        }
-    }
+    const all_filters *const f = t->filters;
+    for (int64_t first = begin * TOGETHER; first < least(f->panels, end * TOGETHER); first += TOGETHER)
+        transform_together(f->groups, f->filters, first, f->panels, t->to + first * SPOTS * filters_apart(f->groups));
 }
 
 static void transform_all(const void *given, void *to)
 {
     const all_filters *const filters = given;
     const transformed all = {filters, to};
-    dy_share(transform_filters, &all, filters->panels, 1);
+    dy_share(transform_filters, &all, (filters->panels + TOGETHER - 1) / TOGETHER, 1);
 }
 
 /* B' d B for sixteen vectors of four rows */
@@ -165,62 +192,125 @@ DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a
     }
 }
 
-/* The squares from `begin` to `end`, of all images. */
-static void some_squares(const void *given, int64_t begin, int64_t end)
+/* Transforms the squares from `begin` to `end`, of all images. */
+static void transform_squares(const squares *s, const int64_t begin, const int64_t end, DY_T *to)
 {
-    const squares *const s = given;
-    const dy_blocks *const w = s->w;
-    const int64_t blocks = in_whole(w->in) / BLOCK, in = s->groups.in, each = s->each, next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK;
-    const int64_t part = blocks * each * BLOCK, out = in_whole(w->out);      /* part: of one spot */
-    DY_T scales[PANEL], shifts[PANEL];
-    DY_T *const v = room(share_key, SPOTS * (part + PANEL * each) * sizeof(DY_T));
-    if (!v) {
-        __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
-        return;
-    }
-    DY_T *const m = v + SPOTS * part;
-    dy_vector trace = {0};
+    const int64_t blocks = in_whole(s->w->in) / BLOCK, apart = squares_apart(s->w, s->each);
     for (int64_t c = 0; c < blocks; c++)
         for (int64_t t = begin; t < end; t++) {
             const int64_t n = t / (s->down * s->right), i = t / s->right % s->down, j = t % s->right;
             const DY_T *const from = s->x + (n * blocks + c) * s->plane + 2 * i * s->row + 2 * j * BLOCK;
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
-                transform_square(from + k, s->row, v + (c * each + t - begin) * BLOCK + k, part);
+                transform_square(from + k, s->row, to + (c * s->each + t - begin) * BLOCK + k, apart);
         }
-    const int64_t tiles = (end - begin + PLACES - 1) / PLACES;
-    expected coming = some_expected(s->coming, begin, end, w->batch * s->down * s->right);
-    for (int64_t panel = 0; panel < panels_of(w, &s->groups); panel++) {
-        const panel_place here = place_of_panel(&s->groups, panel);
-        const int64_t channels = here.channels;
-        const DY_T *u = s->u + panel * SPOTS * in * PANEL, *const x = v + here.in * each;
-        block_tiles *const *const of = tiles_of(channels, BLOCK, 1);
-        around a = {0, 0, each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0, {0}};
-        for (int64_t k = 0; k < SPOTS; k++, u += in * PANEL)
+}
+
+/* Products of `size` squares with all spots of `together` panels from `first` on. */
+static void multiply_squares(const squares *s, const int64_t first, const int64_t together, const int64_t size, const DY_T *v,
+                             const DY_T *u, DY_T *m, expected *coming)
+{
+    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), tiles = (size + PLACES - 1) / PLACES;
+    const int64_t far = SPOTS * in * s->w->out > FAR_FILTERS ? in * PANEL : 0;       /* filters to be fetched for the next panel */
+    const int64_t lines = fetched_lines(far + coming->count / (SPOTS * together), tiles * in);
+    around a = {0, 0, s->each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0, 0, {0}};
+    for (int64_t k = 0; k < SPOTS; k++)
+        for (int64_t panel = 0; panel < together; panel++, u += apart) {
+            const panel_place here = place_of_panel(&s->groups, first + panel);
+            const DY_T *const x = v + k * squares_apart(s->w, s->each) + here.in * s->each;
+            DY_T *const to = m + k * results_apart(s->each) + panel * PANEL * s->each;
+            block_tiles *const *const of = tiles_of(here.channels, BLOCK, 1);
+            expected following = {u + apart, far};
             for (int64_t t = 0; t < tiles; t++) {
-                const int64_t p = (end - begin) * t / tiles, q = (end - begin) * (t + 1) / tiles;
-                fetch_expected(&a, &coming, in, u);
-                of[q - p](BLOCK, in, x + k * part + p * BLOCK, s->where, u, m + k * PANEL * each + p * BLOCK, &a);
+                const int64_t p = size * t / tiles, q = size * (t + 1) / tiles;
+                fetch_expected(&a, following.count > 0 ? &following : coming, in, lines);
+                a.soon = x + (t + 1 < tiles ? q * BLOCK : 0);
+                of[q - p](BLOCK, in, x + p * BLOCK, s->where, u, to + p * BLOCK, &a);
             }
-        a = (around){of_panel(s->scale, &s->groups, &here, scales), of_panel(s->shift, &s->groups, &here, shifts), next, s->residual != 0,
-                     s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0, {0}};
+        }
+}
+
+/* Results of these panels for the squares from `begin` to `end`; what is not finite leaves a NaN in `trace`. */
+static void finish_squares(const squares *s, const int64_t first, const int64_t together, const int64_t begin, const int64_t end,
+                           const DY_T *m, dy_vector *trace)
+{
+    const dy_blocks *const w = s->w;
+    const int64_t next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK, out = in_whole(w->out);
+    DY_T scales[PANEL], shifts[PANEL];
+    for (int64_t panel = 0; panel < together; panel++, m += PANEL * s->each) {
+        const panel_place here = place_of_panel(&s->groups, first + panel);
+        const around a = {of_panel(s->scale, &s->groups, &here, scales), of_panel(s->shift, &s->groups, &here, shifts), next,
+                          s->residual != 0, s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0, 0, {0}};
         for (int64_t t = begin; t < end; t++) {
             const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
             DY_T *const to = s->y + (n * out + here.out) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
-            for (int k = 0; k < channels / WIDTH; k++)
-                transform_back(m + (k / IN_BLOCK * each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH, PANEL * each, &a, k,
-                               w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH, &trace);
+            for (int k = 0; k < here.channels / WIDTH; k++)
+                transform_back(m + (k / IN_BLOCK * s->each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH, results_apart(s->each), &a, k,
+                               w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH, trace);
         }
     }
+}
+
+static void note_failure(const squares *s, const dy_vector trace)
+{
     for (int k = 0; k < WIDTH; k++)
         if (trace[k] != trace[k])
             __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
 }
 
-/* As many as stay in the second cache, and for every thread the same number of shares. */
-static int64_t squares_of_share(const dy_blocks *w, const int64_t count)
+/* The squares from `begin` to `end`, of all images, for all panels. */
+static void some_squares(const void *given, int64_t begin, int64_t end)
 {
-    const int64_t most_squares = most(2 * PLACES, least(SQUARES, 8192 / w->in / PLACES * PLACES)), threads = dy_team ? dy_team->threads : 1;
+    const squares *const s = given;
+    const int64_t size = SPOTS * squares_apart(s->w, s->each);
+    DY_T *const v = room(share_key, (size + SPOTS * results_apart(s->each)) * sizeof(DY_T));
+    if (!v) {
+        __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    dy_vector trace = {0};
+    expected coming = some_expected(s->coming, begin, end, s->count);
+    transform_squares(s, begin, end, v);
+    for (int64_t first = 0; first < s->panels; first += TOGETHER) {
+        const int64_t together = panels_together(first, s->panels);
+        multiply_squares(s, first, together, end - begin, v, s->turned + first * SPOTS * filters_apart(&s->groups), v + size, &coming);
+        finish_squares(s, first, together, begin, end, v + size, &trace);
+    }
+    note_failure(s, trace);
+}
+
+/* The same if there are few squares: first they are transformed, then shares are panels, and filters are read once. */
+static void some_common(const void *given, int64_t begin, int64_t end)
+{
+    const squares *const s = given;
+    transform_squares(s, begin, end, s->common + begin * BLOCK);
+}
+
+static void some_together(const void *given, int64_t begin, int64_t end)
+{
+    const squares *const s = given;
+    const int64_t size = SPOTS * filters_apart(&s->groups), results = SPOTS * results_apart(s->each);
+    DY_T *const m = room(share_key, (results + (s->turned ? 0 : TOGETHER * size)) * sizeof(DY_T));
+    if (!m) {
+        __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    dy_vector trace = {0};
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t first = k * TOGETHER, together = panels_together(first, s->panels);
+        expected coming = some_expected(s->coming, k, k + 1, (s->panels + TOGETHER - 1) / TOGETHER);
+        if (!s->turned)
+            transform_together(&s->groups, s->filters, first, s->panels, m + results);
+        multiply_squares(s, first, together, s->count, s->common, s->turned ? s->turned + first * size : m + results, m, &coming);
+        finish_squares(s, first, together, 0, s->count, m, &trace);
+    }
+    note_failure(s, trace);
+}
+
+/* For every thread the same number of shares. */
+static int64_t squares_of_share(const dy_blocks *w, const int64_t count, const int64_t threads)
+{
+    const int64_t most_squares = w->in >= MANY_CHANNELS ? MANY_SQUARES : SQUARES;
     const int64_t shares = ((count + most_squares - 1) / most_squares + threads - 1) / threads * threads;
     return (count + shares - 1) / shares;
 }
@@ -231,25 +321,32 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, rows = 2 * down + 2, columns = 2 * right + 2;
     const channel_groups groups = groups_of(w);
     const int64_t plane = rows * columns * BLOCK, planes = w->batch * in_whole(w->in) / BLOCK, panels = panels_of(w, &groups);
-    const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * SPOTS * groups.in * PANEL, count = w->batch * down * right;
+    const int64_t count = w->batch * down * right, threads = dy_team ? dy_team->threads : 1, shares = (panels + TOGETHER - 1) / TOGETHER;
+    const int common = count <= MANY_SQUARES && shares >= threads;
+    const int64_t each = common ? count : squares_of_share(w, count, threads);
+    const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * SPOTS * filters_apart(&groups);
     const all_filters turned = {&groups, filters, panels, 9};
     const DY_T *const kept = kept_filters(w, filters, DY_BLOCKS_WINOGRAD, elements, transform_all, &turned);
-    char *const memory = room(room_key, table + ((kept ? 0 : elements) + planes * plane) * sizeof(DY_T));
+    const int64_t more = common ? SPOTS * squares_apart(w, each) : kept ? 0 : elements;
+    char *const memory = room(room_key, table + (more + planes * plane) * sizeof(DY_T));
     if (!memory)
         return 1;
     int failed = 0;
     DY_T *const own = (DY_T *)(memory + table);
-    squares s = {w, groups, 0, scale, shift, residual, y, kept ? kept : own, (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
-                 take_expected(), &failed};
-    const copies all = {w, x, own + (kept ? 0 : elements), BLOCK, rows, columns, 1, 1};
-    s.x = all.to;
-    s.each = squares_of_share(w, count);
+    const copies all = {w, x, own + more, BLOCK, rows, columns, 1, 1};
+    const squares s = {w, groups, all.to, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
+                       (int32_t *)memory, plane, columns * BLOCK, down, right, count, each, panels, take_expected(), &failed};
     for (int64_t c = 0; c < groups.in; c++)
-        s.where[c] = (int32_t)(c / BLOCK * s.each * BLOCK + c % BLOCK);
+        s.where[c] = (int32_t)(c / BLOCK * each * BLOCK + c % BLOCK);
     dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
+    if (common) {
+        dy_share(some_common, &s, count, PLACES);
+        dy_share(some_together, &s, shares, 1);
+        return failed;
+    }
     if (!kept)
         transform_all(&turned, own);
-    dy_share(some_squares, &s, count, s.each);
+    dy_share(some_squares, &s, count, each);
     return failed;
 }
 
