@@ -4,9 +4,15 @@ import pytest
 from emulated_graphs import array, case, results
 
 from dy2static import ops
+from dy2static.backends.cuda.launches import updates
 from dy2static.backends.cuda.nests import elements, lines, rows
+from dy2static.backends.cuda.program.steps import text_of
 from dy2static.backends.cuda.text import indices
-from dy2static.native.emulated import missing
+from dy2static.ir.building import Builder, building
+from dy2static.ir.graph import Graph
+from dy2static.ir.types import Tensor
+from dy2static.native.emulated import EmulatedDevice, missing
+from dy2static.passes.in_place import Update
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -146,3 +152,27 @@ def test_kernels_for_parts_of_an_array_have_one_text():
     one = case(lambda x, rows: tuple([ops.take(x, ops.getitem(rows, index=(k,)), axis=0) for k in range(1, 4)]), array(12, 5), rows)
     assert len(one.kernels) == 1 and [launch.numbers for launch in one.region.function.launches] == [(3,), (6,), (9,)]
     results([one])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_updates_load_several_elements_at_a_time(dtype, monkeypatch):
+    """Of arrays that are aligned and not, in one launch; what is behind them stays."""
+    monkeypatch.setattr(updates, "current_stream", lambda: 0)
+    inner = Builder("update")
+    w, g = [inner.input(Tensor((4,), np.dtype(dtype)), name) for name in "wg"]
+    with building(inner):
+        new = w - g
+    region = updates.UpdateRegion(Update(Graph((w, g), (new,), tuple(inner.nodes), "update"), (0,), (0,)), tuple(range(6)), 0)
+    device = EmulatedDevice(order=2)
+    call = region.bind(device, device.load(text_of([region.kernel]), [region.kernel.name])).call
+    wholes, operands = [], []
+    for size, begin in ((1, 0), (7, 0), (1024, 0), (1027, 3), (2050, 1), (0, 0)):
+        wholes.append([array(size + begin + 5, dtype=dtype) for _ in "wg"])
+        operands.append([whole[begin:begin + size] for whole in wholes[-1]])
+    wanted = [[w.copy() for w, _ in wholes], [w - g for w, g in operands]]
+    call(*[operand for pair in operands for operand in pair])
+    for (whole, _), (changed, _), before, after in zip(wholes, operands, *wanted):
+        assert np.array_equal(changed, after)
+        first = (changed.ctypes.data - whole.ctypes.data) // whole.itemsize
+        assert np.array_equal(whole[:first], before[:first]) and np.array_equal(whole[first + changed.size:], before[first + changed.size:])
+    assert device.launched == 1 and f"e0[{2 if dtype == 'float64' else 4}]" in region.kernel.text

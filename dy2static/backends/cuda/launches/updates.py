@@ -20,6 +20,9 @@ from .region import Device
 #: Threads of a block, and the elements that it updates.
 THREADS, _ELEMENTS = 256, 1024
 
+#: Bytes that a thread loads at a time, and most elements.
+_BYTES, _MOST = 16, 4
+
 #: Stores words in a table.  They are arguments of the launch.
 STORE = Kernel("store_table", f"""struct dy_table {{ int64_t begin, count, words[{MOST_WORDS}]; }};
 
@@ -119,7 +122,9 @@ def _converted(value: Value, number: str) -> str:
 
 
 def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
-    """The kernel of one form."""
+    """The kernel of one form: a thread updates several elements at a time, which it loads and stores together."""
+    arrays = {at: value for at, value in enumerate(graph.inputs) if isinstance(value.type, Tensor) and value.ndim}
+    width = max(1, min(_MOST, _BYTES // max(value.dtype.itemsize for value in arrays.values())))
     texts: Dict[Value, str] = {}
     head: List[str] = []
     for at, value in enumerate(graph.inputs):
@@ -132,8 +137,9 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
         else:
             element = loaded(f"*(const {memory_type(value.dtype)} *){slot}", value.dtype)
             head.append(f"const {register_type(value.dtype)} x{at} = {element};")
-    body = [f"const {register_type(value.dtype)} x{at} = {loaded(f'p{at}[k]', value.dtype)};"
-            for at, value in enumerate(graph.inputs) if isinstance(value.type, Tensor) and value.ndim]
+    loads = [line for at, value in arrays.items()
+             for line in (f"{memory_type(value.dtype)} e{at}[{width}];", f"dy_load(e{at}, p{at} + k, left);")]
+    body = [f"const {register_type(value.dtype)} x{at} = {loaded(f'e{at}[e]', value.dtype)};" for at, value in arrays.items()]
     for number, node in enumerate(graph.nodes):
         (value,) = node.outputs
         operands = [texts[v] for v in node.inputs]
@@ -145,9 +151,10 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
             texts[value] = f"v{number}"
             text = _converted(value, operands[0]) if node.op.name == "scalar_to_tensor" else expression(node, operands)
             (body if value.ndim else head).append(f"const {register_type(value.dtype)} v{number} = {text};")
-    body += [f"p{at}[k] = {texts[value]};" for at, value in zip(targets, graph.outputs)]
-    lines = "\n".join([f"    {line}" for line in head])
-    inner = "\n".join([f"        {line}" for line in body])
+    body += [f"e{at}[e] = {texts[value]};" for at, value in zip(targets, graph.outputs)]
+    stores = [f"dy_store(p{at} + k, e{at}, left);" for at in targets]
+    lines, before, inner, behind = ("\n".join([" " * depth + line for line in part])
+                                    for depth, part in ((4, head), (8, loads), (12, body), (8, stores)))
     return f"""extern "C" __global__ void __launch_bounds__({THREADS}) {name}(const int64_t *__restrict__ table)
 {{
     const int64_t count = table[0], *const firsts = table + 1;
@@ -157,11 +164,17 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
         if (firsts[middle] <= (int64_t)blockIdx.x) low = middle; else high = middle;
     }}
     const int64_t size = firsts[count + 1 + low], *const row = firsts + 2 * count + 1 + low * {len(graph.inputs)};
-    const int64_t begin = ((int64_t)blockIdx.x - firsts[low]) * {_ELEMENTS} + threadIdx.x;
-    const int64_t end = begin - threadIdx.x + {_ELEMENTS} < size ? begin - threadIdx.x + {_ELEMENTS} : size;
+    const int64_t begin = ((int64_t)blockIdx.x - firsts[low]) * {_ELEMENTS};
+    const int64_t end = begin + {_ELEMENTS} < size ? begin + {_ELEMENTS} : size;
 {lines}
-    for (int64_t k = begin; k < end; k += {THREADS}) {{
+    for (int64_t k = begin + threadIdx.x * {width}; k < end; k += {THREADS * width}) {{
+        const int left = (int)(end - k);
+{before}
+        #pragma unroll
+        for (int e = 0; e < {width}; ++e) {{
 {inner}
+        }}
+{behind}
     }}
 }}
 """
