@@ -3,6 +3,7 @@ import contextlib
 import gc
 
 import dy2static
+import chainer
 import chainer.functions as F
 import chainer.links as L
 from chainer import Chain
@@ -22,8 +23,9 @@ INFERENCE = "eager", "whole", "without_graphs"
 
 
 def begin(where, tf32):
-    """Before cases are made: CuPy has read from the environment whether products may round to TF32."""
+    """Before cases are made: let cuDNN's algorithms be measured.  CuPy has read from the environment whether products may round."""
     cuda.Device(0).use()
+    chainer.global_config.autotune = True
 
 
 @contextlib.contextmanager

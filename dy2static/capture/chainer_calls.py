@@ -31,6 +31,7 @@ from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.variable_identity import Choice
 from ..symbolic.views import arrays_in
+from .devices import has_own_libraries
 from .label_counts import count_classes
 from .masks import without_mask
 from .self_contained import is_self_contained
@@ -70,7 +71,7 @@ class ChainerCalls:
         if isinstance(node, (GetItem, ScatterAdd)):
             node.slices = with_numbers(self.capture, without_mask(self.capture, node.slices, values[0].shape), values[0].shape)
         start = len(self.capture.builder.nodes)
-        outputs = self._lower(node, values)
+        outputs = self._lower(node, values, device)
         if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):
             self.capture.abort("the size of a slice depends on array values, inside a loop on array values")
         if outputs is None:
@@ -150,15 +151,15 @@ class ChainerCalls:
             self.capture.abort(f"a {type(array).__name__} made inside a library function is differentiated")
         return OPS["constant"](value=array), False
 
-    def _lower(self, node: chainer.FunctionNode, values: List[Value]) -> Optional[Tuple[Value, ...]]:
+    def _lower(self, node: chainer.FunctionNode, values: List[Value], device: str) -> Optional[Tuple[Value, ...]]:
         implementation = implementation_of(node)
         own = registered(implementation)
         lowering = lowering_of(node) or own
         self.capture.heap.objects.rely_on_class(implementation, data=True)
         if lowering is None or own is None and self._is_altered(implementation):
             return None
-        if chainer.is_debug():                          # whole, it looks for NaN in each result, and under its own name
-            return None
+        if chainer.is_debug() or has_own_libraries(node, self.changed_config(), device):
+            return None                                 # whole, it looks for NaN in each result, and under its own name
         self.capture.event("staged", name_of(node))
         called = {name: getattr(node, name) for name in CALLED.get(type(node), ())}
         for name, function in called.items():

@@ -1,7 +1,7 @@
 """Devices: an array that is sent to where it is stays that very array, one that is sent elsewhere is copied at every run."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 import numpy as np
 from chainer._backend import Device
@@ -9,6 +9,11 @@ from chainer.backends import cuda
 from chainer.backends._cpu import CpuDevice
 from chainer.dataset import convert
 from chainer.device_resident import DeviceResident
+from chainer.function_node import FunctionNode
+from chainer.functions.connection.convolution_2d import Convolution2DFunction
+from chainer.functions.connection.convolution_nd import ConvolutionND
+from chainer.functions.connection.deconvolution_2d import Deconvolution2DFunction
+from chainer.functions.connection.deconvolution_nd import DeconvolutionND
 
 from ..ir.devices import HOST, is_gpu
 from ..record.paths import Constant
@@ -19,6 +24,16 @@ from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
     from .calls import Calls
+
+
+#: What cuDNN may compute, and the settings by which it does so.
+_CONVOLUTIONS = Convolution2DFunction, ConvolutionND, Deconvolution2DFunction, DeconvolutionND
+_OF_CUDNN = {"use_cudnn", "cudnn_deterministic"}
+
+
+def has_own_libraries(node: FunctionNode, changed: Mapping[str, Any], device: str) -> bool:
+    """Whether the call has changed settings of cuDNN that count for a function; a program has those with which it starts."""
+    return is_gpu(device) and isinstance(node, _CONVOLUTIONS) and not _OF_CUDNN.isdisjoint(changed)
 
 
 def is_converter(function: Any) -> bool:

@@ -6,6 +6,7 @@ import re
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+import chainer
 import numpy as np
 
 from ..backends.cuda.program.steps import text_of
@@ -37,7 +38,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         checks.check("the checks", str(error))
     else:
         for name in given.only or SECTIONS:
-            with checks.guarded(name):
+            with checks.guarded(name), chainer.using_config("cudnn_deterministic", True):
                 SECTIONS[name](task)
     print(f"{checks.passed} passed, {checks.failed} failed")
     return int(checks.failed > 0)

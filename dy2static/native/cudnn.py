@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import os
 import threading
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 
@@ -153,14 +154,31 @@ class Choice(NamedTuple):
     workspace: int
 
 
+#: Measures an algorithm: takes the bytes of the two operands, of the result and of the workspace, and what computes the
+#: convolution, given the addresses of such memory and a stream; gives the seconds of one run.  Raises `CudnnError`.
+Timer = Callable[[Sequence[int], Callable[[Sequence[int], int], None]], float]
+
+
+class Mode(NamedTuple):
+    """What decides on an algorithm.
+
+    is_rounded: float32 is rounded to TF32.  is_free: an algorithm need not give the same bits in every run.
+    """
+
+    is_rounded: bool = False
+    is_free: bool = False
+
+
 class Plan:
     """How cuDNN computes one convolution: descriptors, which live as long as this, and algorithms.
 
     operands: the descriptors of the two operands and of the result, in the order of cuDNN's functions.
-    exact, rounded: the algorithms without and with float32 rounded to TF32.  launching: the handle that the launcher uses.
+    choices: the algorithm for each `Mode`, in the order of the launcher's words.  launching: the handle that the launcher uses.
+    timer: measures algorithms, of which the fastest are taken; None: those are taken that cuDNN expects to be fastest.
     """
 
-    def __init__(self, library: Any, handle: c_void_p, convolution: Convolution, launching: Optional[c_void_p] = None):
+    def __init__(self, library: Any, handle: c_void_p, convolution: Convolution, launching: Optional[c_void_p] = None,
+                 timer: Optional[Timer] = None):
         self._launching = launching
         self.kind, self.is_wide = convolution.kind, convolution.dtype.char == "d"
         self._library = library
@@ -168,8 +186,12 @@ class Plan:
         asked = convolution.of_two_sizes()
         image, filters, result = self._tensor(asked.image, asked), self._filters(asked), self._tensor(asked.result, asked)
         self.operands = in_order(self.kind, image, filters, result)
-        self.exact = self._choice(handle, asked, _FMA_MATH if asked.dtype.char == "f" else _DEFAULT_MATH)
-        self.rounded = self._choice(handle, asked, _DEFAULT_MATH) if asked.dtype.char == "f" else self.exact
+        self._sizes = [math.prod(shape) * asked.dtype.itemsize
+                       for shape in in_order(self.kind, asked.image, asked.filters, asked.result)]
+        may_round = asked.dtype.char == "f"
+        exact = self._fastest(handle, asked, _FMA_MATH if may_round else _DEFAULT_MATH, timer)
+        rounded = self._fastest(handle, asked, _DEFAULT_MATH, timer) if may_round else exact
+        self.choices = {Mode(): exact[0], Mode(True): rounded[0], Mode(False, True): exact[1], Mode(True, True): rounded[1]}
 
     def __del__(self) -> None:
         for kind, descriptor in self._made:
@@ -178,7 +200,7 @@ class Plan:
     @property
     def workspace(self) -> int:
         """How many bytes it works in."""
-        return max(self.exact.workspace, self.rounded.workspace)
+        return max(choice.workspace for choice in self.choices.values())
 
     def words(self) -> List[int]:
         """What the launcher has to know to compute it, as ``launch.c`` says.
@@ -188,7 +210,8 @@ class Plan:
         assert self._launching is not None, "plans of a device have a handle"
         functions = self._library.cudnnSetStream, getattr(self._library, f"cudnnConvolution{_NAMES[self.kind]}")
         return [self._launching.value or 0, *[ctypes.cast(function, c_void_p).value or 0 for function in functions], self.is_wide,
-                *[descriptor.value or 0 for descriptor in self.operands], *self.exact, *self.rounded]
+                *[descriptor.value or 0 for descriptor in self.operands],
+                *itertools.chain(*self.choices.values())]
 
     def _new(self, kind: str) -> c_void_p:
         made = c_void_p()
@@ -218,22 +241,55 @@ class Plan:
         check(self._library, self._library.cudnnSetConvolutionMathType(made, math_type))
         return made
 
-    def _choice(self, handle: c_void_p, asked: Convolution, math_type: int) -> Choice:
-        """The algorithm that cuDNN expects to be fastest, of those that give the same bits every time.  Raises `CudnnError`."""
+    def _fastest(self, handle: c_void_p, asked: Convolution, math_type: int, timer: Optional[Timer]) -> Tuple[Choice, Choice]:
+        """The fastest algorithm of those that give the same bits every time, and the fastest of all.  Raises `CudnnError`."""
+        possible = self._possible(handle, asked, math_type)
+        if timer is not None and len(possible) > 1:
+            times = {choice: self._time(handle, choice, timer) for choice in possible}
+            possible = dict(sorted(possible.items(), key=lambda item: times[item[0]]))
+        steady = next((choice for choice, is_deterministic in possible.items() if is_deterministic), None)
+        if steady is None:
+            raise CudnnError(f"cuDNN has no algorithm for {asked}")
+        return steady, next(iter(possible))
+
+    def _time(self, handle: c_void_p, choice: Choice, timer: Timer) -> float:
+        """The seconds that an algorithm takes; infinite where it fails."""
+        def run(addresses: Sequence[int], stream: int) -> None:
+            *operands, workspace = addresses
+            self.run(handle, choice, stream, operands, workspace)
+        try:
+            return timer([*self._sizes, max(choice.workspace, 1)], run)
+        except CudnnError:
+            return math.inf
+
+    def run(self, handle: c_void_p, choice: Choice, stream: int, operands: Sequence[int], workspace: int) -> None:
+        """Compute the convolution.  operands: the addresses of the two operands and of the result.  Raises `CudnnError`."""
+        number = ctypes.c_double if self.is_wide else ctypes.c_float
+        first, second, out = zip(self.operands, operands)
+        check(self._library, self._library.cudnnSetStream(handle, stream))
+        check(self._library, getattr(self._library, f"cudnnConvolution{_NAMES[self.kind]}")(
+            handle, byref(number(1)), *first, *second, choice.descriptor, choice.algorithm, workspace, choice.workspace,
+            byref(number(0)), *out))
+
+    def _possible(self, handle: c_void_p, asked: Convolution, math_type: int) -> Dict[Choice, bool]:
+        """The algorithms that may be taken, fastest first as cuDNN expects; whether each gives the same bits every time."""
         library, name, made = self._library, _NAMES[self.kind], self._described(asked, math_type)
+        descriptors = {math_type: made}
+        possible: Dict[Choice, bool] = {}
         first, second, out = self.operands
-        where = handle, first, second, made, out
         count, all_found = c_int(), (_Found * 16)()
-        check(library, getattr(library, f"cudnnGetConvolution{name}Algorithm_v7")(*where, len(all_found), byref(count), all_found))
+        check(library, getattr(library, f"cudnnGetConvolution{name}Algorithm_v7")(
+            handle, first, second, made, out, len(all_found), byref(count), all_found))
         for one in all_found[:count.value]:
-            if one.status or one.determinism != _DETERMINISTIC or math_type == _FMA_MATH and one.math != _FMA_MATH:
+            if one.status or math_type == _FMA_MATH and one.math != _FMA_MATH:
                 continue
-            size = c_size_t()
-            check(library, library.cudnnSetConvolutionMathType(made, one.math))
-            if (not getattr(library, f"cudnnGetConvolution{name}WorkspaceSize")(*where, one.algorithm, byref(size))
-                    and size.value <= WORKSPACE):
-                return Choice(made.value or 0, one.algorithm, size.value)
-        raise CudnnError(f"cuDNN has no algorithm for {asked}")
+            if one.math not in descriptors:
+                descriptors[one.math] = self._described(asked, one.math)
+            size, descriptor = c_size_t(), descriptors[one.math]
+            if (not getattr(library, f"cudnnGetConvolution{name}WorkspaceSize")(
+                    handle, first, second, descriptor, out, one.algorithm, byref(size)) and size.value <= WORKSPACE):
+                possible.setdefault(Choice(descriptor.value or 0, one.algorithm, size.value), one.determinism == _DETERMINISTIC)
+        return possible
 
 
 class Cudnn:
@@ -243,37 +299,35 @@ class Cudnn:
         self._library, self._handle, self._launching = library, c_void_p(), c_void_p()
         for handle in (self._handle, self._launching):                  # for Python, and for the launcher, which has its own lock
             check(library, library.cudnnCreate(byref(handle)))
-        self._plans: Dict[Convolution, Optional[Plan]] = {}
+        self._plans: Dict[Tuple[Convolution, bool], Optional[Plan]] = {}
         self._lock = threading.Lock()
 
-    def plan(self, convolution: Convolution) -> Optional[Plan]:
-        """How to compute a convolution on the current device; None where cuDNN does not."""
-        with self._lock:
-            if convolution not in self._plans:
-                self._plans[convolution] = self._planned(convolution)
-            return self._plans[convolution]
+    def plan(self, convolution: Convolution, timer: Optional[Timer] = None) -> Optional[Plan]:
+        """How to compute a convolution on the current device; None where cuDNN does not.
 
-    def _planned(self, convolution: Convolution) -> Optional[Plan]:
+        timer: measures its algorithms, once for each convolution.
+        """
+        with self._lock:
+            key = convolution, timer is not None
+            if key not in self._plans:
+                self._plans[key] = self._planned(convolution, timer)
+            return self._plans[key]
+
+    def _planned(self, convolution: Convolution, timer: Optional[Timer]) -> Optional[Plan]:
         if not convolution.is_expressible():
             return None
         try:
-            return Plan(self._library, self._handle, convolution, self._launching)
+            return Plan(self._library, self._handle, convolution, self._launching, timer)
         except CudnnError:
             return None
 
-    def run(self, plan: Plan, stream: int, is_rounded: bool, operands: Sequence[int], workspace: int) -> None:
+    def run(self, plan: Plan, stream: int, mode: Mode, operands: Sequence[int], workspace: int) -> None:
         """Compute a convolution on the current device.  operands: the addresses of the two operands and of the result.
 
         Raises `CudnnError`.
         """
-        choice = plan.rounded if is_rounded else plan.exact
-        number = ctypes.c_double if plan.is_wide else ctypes.c_float
-        first, second, out = zip(plan.operands, operands)
         with self._lock:                                                # the stream belongs to the handle
-            check(self._library, self._library.cudnnSetStream(self._handle, stream))
-            check(self._library, getattr(self._library, f"cudnnConvolution{_NAMES[plan.kind]}")(
-                self._handle, byref(number(1)), *first, *second, choice.descriptor, choice.algorithm, workspace, choice.workspace,
-                byref(number(0)), *out))
+            plan.run(self._handle, plan.choices[mode], stream, operands, workspace)
 
 
 def check(library: Any, status: int) -> None:

@@ -5,9 +5,11 @@ The only module that imports CuPy for that.  Only `check_gpu` can tell whether i
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
-from typing import Any, ContextManager, Dict, Hashable, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Hashable, Optional, Sequence, Tuple
 
+import chainer
 import numpy as np
 
 from ..errors import BackendError
@@ -26,6 +28,15 @@ _FLOATS = tuple([np.dtype(f"f{size}") for size in (2, 4, 8)])
 
 #: The compute type of CuPy for which products of float32 may be rounded to TF32.
 _TF32 = 7
+
+
+#: How often an algorithm of cuDNN is measured; the fastest run counts.
+_TURNS = 4
+
+
+def freedom() -> int:
+    """`launcher.FREE` if convolutions may give other bits in each run: ``chainer.config.cudnn_deterministic`` is false."""
+    return 0 if chainer.config.cudnn_deterministic else launcher.FREE
 
 
 class CupyDevice:
@@ -88,7 +99,7 @@ class CupyDevice:
         stream = int(self._cupy.cuda.get_current_stream().ptr)
         if not products:
             return Place(stream)
-        modes = sum([int(self._cupy._core.get_compute_type(dtype)) << 8 * k for k, dtype in enumerate(_FLOATS)])
+        modes = sum([int(self._cupy._core.get_compute_type(dtype)) << 8 * k for k, dtype in enumerate(_FLOATS)]) | freedom()
         return Place(stream, self._memory((stream, threading.get_ident()) if stream == _OF_THREAD else stream), modes)
 
     def _memory(self, stream: Hashable) -> int:
@@ -129,12 +140,33 @@ class CupyDevice:
         self._cupy.matmul(left, right, out=out)
 
     def plan(self, convolution: cudnn.Convolution) -> Optional[cudnn.Plan]:
-        """How cuDNN computes a convolution; None where it does not, and without cuDNN."""
+        """How cuDNN computes a convolution; None where it does not, and without cuDNN.
+
+        With ``chainer.config.autotune``, its algorithms are measured.  That waits for the device, so it is left out while the
+        current stream is captured.
+        """
         with self._device:
             with self._lock:
                 if not self._is_asked:
                     self._is_asked, self._cudnn = True, self._found()
-            return None if self._cudnn is None else self._cudnn.plan(convolution)
+            is_timed = chainer.config.autotune and not self._cupy.cuda.get_current_stream().is_capturing()
+            return None if self._cudnn is None else self._cudnn.plan(convolution, self._timed if is_timed else None)
+
+    def _timed(self, sizes: Sequence[int], run: Callable[[Sequence[int], int], None]) -> float:
+        """As `cudnn.Timer`, on CuPy's current stream."""
+        try:
+            memory = [self._cupy.zeros(size, np.uint8) for size in sizes]
+        except self._cupy.cuda.memory.OutOfMemoryError as reason:
+            raise cudnn.CudnnError(f"there is no memory to measure a convolution: {reason}") from reason
+        stream, best = self._cupy.cuda.get_current_stream(), math.inf
+        for _ in range(_TURNS):
+            begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+            begin.record()
+            run([int(array.data.ptr) for array in memory], int(stream.ptr))
+            end.record()
+            end.synchronize()
+            best = min(best, self._cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+        return best
 
     def _found(self) -> Optional[cudnn.Cudnn]:
         library = cudnn.found()
@@ -150,8 +182,8 @@ class CupyDevice:
         Float32 is rounded to TF32 where CuPy is set to do so in products.  Raises `cudnn.CudnnError`.
         """
         assert self._cudnn is not None, "a plan comes from cuDNN"
-        is_rounded = self._cupy._core.get_compute_type(np.dtype(np.float32)) == _TF32
-        self._cudnn.run(plan, int(self._cupy.cuda.get_current_stream().ptr), is_rounded, operands, workspace)
+        mode = cudnn.Mode(self._cupy._core.get_compute_type(np.dtype(np.float32)) == _TF32, bool(freedom()))
+        self._cudnn.run(plan, int(self._cupy.cuda.get_current_stream().ptr), mode, operands, workspace)
 
     def address(self, array: Any) -> int:
         """Where the elements of an array are."""

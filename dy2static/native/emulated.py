@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import BackendError
 from . import launcher, store
 from .background import Background
-from .cudnn import Convolution, Cudnn, Plan, prepared
+from .cudnn import Convolution, Cudnn, Mode, Plan, Timer, prepared
 from .launcher import Failure, Launcher, Place
 from .process import Process
 
@@ -97,11 +97,14 @@ class EmulatedDevice:
 
     order: in which threads and blocks run: 0 first to last, 1 last to first, others at random with that seed.
     launched, products: how many there were.  texts: what it was given to compile.  state: what the emulated driver knows of it.
-    library: cuDNN's functions, as `emulated_cudnn` gives them, None: there is no cuDNN.  is_rounded: as `cudnn.Cudnn.run`.
+    library: cuDNN's functions, as `emulated_cudnn` gives them, None: there is no cuDNN.  is_rounded, is_free: as `cudnn.Mode`.
+    timer: measures algorithms of cuDNN.
     """
 
     def __init__(self, order: int = 0, library: Any = None):
-        self.order, self.state, self._python_products, self.is_rounded = order, _State(order=order), 0, False
+        self.order, self.state, self._python_products = order, _State(order=order), 0
+        self.is_rounded, self.is_free = False, False
+        self.timer: Optional[Timer] = None
         self._workspace = ctypes.create_string_buffer(_WORKSPACE)
         self.texts: List[str] = []
         self._cudnn = None if library is None else Cudnn(library)
@@ -138,7 +141,8 @@ class EmulatedDevice:
 
     def place(self, products: bool) -> Place:
         """The one stream."""
-        return Place(0, ctypes.addressof(self._workspace), 7 << 8 if self.is_rounded else 0) if products else Place(0)
+        modes = (7 << 8 if self.is_rounded else 0) | (launcher.FREE if self.is_free else 0)
+        return Place(0, ctypes.addressof(self._workspace), modes) if products else Place(0)
 
     def error(self, failure: Failure) -> Exception:
         """What the emulator has found, or the status."""
@@ -170,12 +174,12 @@ class EmulatedDevice:
 
     def plan(self, convolution: Convolution) -> Optional[Plan]:
         """How the emulated cuDNN computes a convolution; None where it does not, and without it."""
-        return None if self._cudnn is None else self._cudnn.plan(convolution)
+        return None if self._cudnn is None else self._cudnn.plan(convolution, self.timer)
 
     def convolve(self, plan: Plan, operands: Sequence[int], workspace: int) -> None:
         """Compute a convolution.  operands: the addresses of the two operands and of the result.  Raises `cudnn.CudnnError`."""
         assert self._cudnn is not None, "a plan comes from cuDNN"
-        self._cudnn.run(plan, 0, self.is_rounded, operands, workspace)
+        self._cudnn.run(plan, 0, Mode(self.is_rounded, self.is_free), operands, workspace)
 
     def address(self, array: np.ndarray) -> int:
         """The address of the first element of an array."""

@@ -33,7 +33,8 @@ typedef struct {
     pthread_mutex_t lock;
 } dy_device;
 
-/* memory: the workspace of this stream.  modes: the compute types of CuPy for floats of 16, 32 and 64 bits, a byte each. */
+/* memory: the workspace of this stream.  modes: the compute types of CuPy for floats of 16, 32 and 64 bits, a byte
+   each; above them, whether algorithms of cuDNN may give other bits in each run. */
 typedef struct {
     dy_device *device;
     void *stream;
@@ -174,10 +175,10 @@ typedef int dy_convolve(void *handle, const void *alpha, void *first, const void
 
 /* first operand · second operand · result · workspace; a handle of cuDNN · its function that sets the stream · its function that
    computes · whether scales are doubles · descriptors of operands and result · without TF32: descriptor of the convolution, algorithm,
-   bytes of the workspace · the same with TF32 */
+   bytes of the workspace · the same with TF32 · both where the bits may differ from run to run */
 static int launch_convolution(dy_run *run, const dy_step *step, const int64_t *words)
 {
-    const int64_t *const chosen = words + ((run->modes >> 8 & 255) == DY_TF32 ? 10 : 7);
+    const int64_t *const chosen = words + 7 + ((run->modes >> 8 & 255) == DY_TF32 ? 3 : 0) + (run->modes >> 24 & 1 ? 6 : 0);
     void *const handle = (void *)words[0], *at[4];
     for (int k = 0; k < 4; ++k)
         at[k] = (void *)address_of(run, step, k, 0);

@@ -48,11 +48,15 @@ class Failure(NamedTuple):
     step: int
 
 
+#: A flag of `Place.modes`.
+FREE = 1 << 24
+
+
 class Place(NamedTuple):
     """Where a run takes place, and how.
 
     stream: a CUstream.  workspace: memory that products use there.  modes: the compute types of CuPy for floats of 16, 32 and 64
-    bits, a byte each.
+    bits, a byte each; and `FREE`, if algorithms of cuDNN may give other bits in each run.
     """
 
     stream: int

@@ -244,6 +244,9 @@ class Stream:
     def wait_event(self, event):
         pass
 
+    def is_capturing(self):
+        return False
+
 
 class Event:
     """A point of a stream: the time when it is recorded, since all before is done then."""

@@ -1,4 +1,5 @@
 """Convolutions by cuDNN: an emulated library with the same functions computes them; its results are those of products of patches."""
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -17,7 +18,7 @@ from dy2static.backends.cuda.program.steps import Convolve
 from dy2static.check_gpu.samples import difference, graphs, meaning
 from dy2static.ir.op import OPS
 from dy2static.native import cudnn
-from dy2static.native.cudnn import FILTERS, FORWARD, IMAGE, Convolution, Cudnn, CudnnError
+from dy2static.native.cudnn import FILTERS, FORWARD, IMAGE, Convolution, Cudnn, CudnnError, Mode
 from dy2static.native.emulated import EmulatedDevice, EmulationError, emulated_cudnn, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -77,20 +78,20 @@ def test_float32_is_rounded_only_where_that_is_asked_for():
     for dtype, is_rounded, rounded in ((FLOAT, False, 0), (FLOAT, True, 1), (DOUBLE, True, 1), (HALF, True, 1)):
         made = convolutions.plan(plain(dtype=dtype))
         x, w, y, work = np.ones((2, 3, 5, 5), dtype), np.ones((4, 3, 3, 3), dtype), np.zeros((2, 4, 3, 3), dtype), np.zeros(4096, "b")
-        convolutions.run(made, 0, is_rounded, [a.ctypes.data for a in (x, w, y)], work.ctypes.data)
+        convolutions.run(made, 0, Mode(is_rounded), [a.ctypes.data for a in (x, w, y)], work.ctypes.data)
         assert (y == 27).all() and library.dy_cudnn_rounded() == before + rounded
 
 
 def test_errors_of_cudnn_are_said():
     convolutions = Cudnn(emulated_cudnn())
     with pytest.raises(CudnnError, match="error 5000, CUDNN_STATUS_EXECUTION_FAILED"):
-        convolutions.run(convolutions.plan(plain()), 0, False, (0, 0, 0), 0)
+        convolutions.run(convolutions.plan(plain()), 0, Mode(), (0, 0, 0), 0)
 
 
 class Described(cudnn.Plan):
     """A plan without algorithms, which only a GPU has: cuDNN says how large the result of a convolution is."""
 
-    def _choice(self, handle, asked, math_type):
+    def _fastest(self, handle, asked, math_type, timer):
         sizes = (ctypes.c_int * len(asked.result))()
         made = self._described(asked, math_type)
         if asked.kind == FORWARD:
@@ -98,7 +99,7 @@ class Described(cudnn.Plan):
             function.argtypes = (*[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p)
             cudnn.check(self._library, function(made, *self.operands[:2], len(sizes), sizes))
             assert tuple(sizes) == asked.result
-        return cudnn.Choice(made.value, 0, 0)
+        return (cudnn.Choice(made.value, 0, 0),) * 2
 
 
 def test_cudnn_that_is_installed_takes_the_descriptors():
@@ -177,7 +178,7 @@ def test_a_convolution_that_fails_in_the_launcher():
     one.region = DeviceRegion(one.graph, 0, device.plan)
     one.region.load(device, {})
     (step,) = one.region.function.steps
-    emulated_cudnn().cudnnDestroyConvolutionDescriptor(step.plan.exact.descriptor)
+    emulated_cudnn().cudnnDestroyConvolutionDescriptor(step.plan.choices[Mode()].descriptor)
     with pytest.raises(EmulationError, match="cudnn reports error 2000") as failed:
         one.region.call(*one.operands, np.zeros((2, 4, 3, 3), "f"), np.zeros(one.region.scratch, np.uint8))
     assert "step 0 of a region on a GPU, convolve" in str(failed.value.__cause__)
@@ -194,3 +195,59 @@ def test_arrays_that_begin_anywhere_are_copied():
     out = np.zeros_like(one.expected[0])
     one.region.call(x, memory[1:].reshape(w.shape), out, np.zeros(one.region.scratch, np.uint8))
     assert not one.difference([out])
+
+
+def test_algorithms_by_what_is_asked_for():
+    """cuDNN's order counts, or what was measured, once for each convolution; only where that is allowed, bits may differ."""
+    convolutions, seconds, measured = Cudnn(emulated_cudnn()), {0: 3.0, 1: 2.0, 4: 1.0}, []
+
+    def timer(sizes, run):
+        assert sizes[:3] == [4 * n for n in (2 * 3 * 5 * 5, 4 * 3 * 3 * 3, 2 * 4 * 3 * 3)]
+        memory = [np.zeros(size + 16, np.uint8) for size in sizes]
+        run([(array.ctypes.data + 15) // 16 * 16 for array in memory], 0)
+        measured.append(emulated_cudnn().dy_cudnn_latest())
+        if len(measured) == 6:                                     # the last one with TF32
+            raise CudnnError("no memory")
+        return seconds[measured[-1]]
+    expected = [choice.algorithm for choice in convolutions.plan(plain()).choices.values()]
+    assert expected == [1, 1, 0, 0] and not measured
+    tuned = convolutions.plan(plain(), timer)
+    assert tuned is convolutions.plan(plain(), timer) and measured == [0, 1, 4] * 2
+    assert [choice.algorithm for choice in tuned.choices.values()] == [4, 1, 4, 1]
+
+
+@pytest.mark.parametrize("settings, algorithm", [({}, 0), ({"cudnn_deterministic": True}, 1), ({"autotune": True}, 0),
+                                                 ({"use_cudnn": "never"}, None)], ids=str)
+@on_double
+def test_settings_of_chainer(settings, algorithm):
+    """They count as in eager mode: each call has the algorithm that the settings of this call allow, also in graphs."""
+    def forward(x, w):
+        return F.tanh(F.convolution_2d(F.tanh(x), w))
+    static = to_static(forward, backend="c", strict=True)
+    x, w = [cupy.array(np.random.RandomState(0).rand(*shape).astype("f")) for shape in ((2, 3, 5, 5), (4, 3, 3, 3))]
+    before = emulated_cudnn().dy_cudnn_computed()
+    for _ in range(3):
+        with chainer.using_config("cudnn_deterministic", True):
+            static(x, w)
+        with contextlib.ExitStack() as stack:
+            for name, value in settings.items():
+                stack.enter_context(chainer.using_config(name, value))
+            y, expected = static(x, w), forward(x, w)
+        np.testing.assert_allclose(y.array.get(), expected.array.get(), rtol=tolerance(1e-5))
+        if algorithm is not None and not on_device():
+            assert emulated_cudnn().dy_cudnn_latest() == algorithm
+    if algorithm is None and not on_device():
+        assert emulated_cudnn().dy_cudnn_computed() == before + 3
+
+
+@on_double
+def test_settings_that_a_function_changes_count_for_its_convolutions():
+    def forward(x, w):
+        with chainer.using_config("use_cudnn", "never"):
+            return F.tanh(F.convolution_2d(x, w))
+    static = to_static(forward, backend="c")
+    x, w = [cupy.array(np.random.RandomState(0).rand(*shape).astype("f")) for shape in ((2, 3, 5, 5), (4, 3, 3, 3))]
+    before = None if on_device() else emulated_cudnn().dy_cudnn_computed()
+    for _ in range(2):
+        np.testing.assert_allclose(static(x, w).array.get(), forward(x, w).array.get(), rtol=tolerance(1e-5))
+    assert on_device() or emulated_cudnn().dy_cudnn_computed() == before

@@ -17,7 +17,8 @@ ROOTS = {"cuda.cupy": "cupy", "self._cupy": "cupy", "cupy": "cupy", "cuda.cupyx"
 OBJECTS = {
     "native/device.py": {"module": "cupy.cuda.function.Module", "function": "cupy.cuda.function.Function",
                          "self._device": "cupy.cuda.Device", "array": "cupy.ndarray", "array.data": "cupy.cuda.MemoryPointer",
-                         "memory.data": "cupy.cuda.MemoryPointer", "self._cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
+                         "memory.data": "cupy.cuda.MemoryPointer", "self._cupy.cuda.get_current_stream()": "cupy.cuda.Stream",
+                         "begin": "cupy.cuda.Event", "end": "cupy.cuda.Event", "stream": "cupy.cuda.Stream"},
     "backends/cupy/library.py": {"memory": "cupy.ndarray", "memory.data": "cupy.cuda.MemoryPointer",
                                  "cuda.cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
     "backends/cupy/memory.py": {"cuda.cupy.get_default_memory_pool()": "cupy.cuda.MemoryPool"},

@@ -5,6 +5,8 @@ import functools
 from dataclasses import replace
 from typing import Any, Callable, Collection, List, Optional, Sequence, Tuple, Union
 
+import chainer
+
 from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
 from ...native import compiler
@@ -172,8 +174,13 @@ class _Around:
 
 
 def _planner(device: Callable[[int], Device], number: int) -> Planner:
-    """How cuDNN computes convolutions on a device.  It is asked for the device when there is a convolution."""
+    """How cuDNN computes convolutions on a device.  It is asked for the device when there is a convolution.
+
+    With ``chainer.config.use_cudnn = "never"``, it computes none.
+    """
     def plan(convolution: Convolution) -> Optional[Plan]:
+        if chainer.config.use_cudnn == "never":
+            return None
         try:
             return device(number).plan(convolution)
         except BackendError:                                            # there will be no kernels either, which is announced

@@ -16,12 +16,13 @@ namespace {
 enum { SUCCESS = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum Kind { FORWARD, IMAGE, FILTERS };
 
-/* What an algorithm is called, and what is true of it: the first ones must not be chosen. */
+/* What an algorithm is called, and what is true of it: 5 and 7 must not be chosen, 0 only where bits may differ. */
 struct Algorithm { int number, status, is_deterministic; size_t memory; };
-const Algorithm ALGORITHMS[] = {{5, NOT_SUPPORTED, 1, 0}, {0, SUCCESS, 0, 0}, {7, SUCCESS, 1, (size_t)1 << 40}, {1, SUCCESS, 1, 4096}};
-const int CHOSEN = 1;
+const Algorithm ALGORITHMS[] = {{5, NOT_SUPPORTED, 1, 0}, {0, SUCCESS, 0, 0}, {7, SUCCESS, 1, (size_t)1 << 40}, {1, SUCCESS, 1, 4096},
+                                {4, SUCCESS, 1, 4096}};
 
 std::atomic<long long> living, computed, rounded;
+std::atomic<int> latest;                                     /* the algorithm of the latest run */
 
 /* A descriptor of any kind; ``alive`` is 0 once it is destroyed, and its memory is never used again. */
 struct Descriptor {
@@ -144,7 +145,9 @@ int run(Kind kind, void *handle, const void *alpha, void *first, void *at_first,
     if (!handle || !take(kind, first, second, convolution, out, &problem)) return BAD_PARAM;
     const int type = problem.image->type;
     const double scale = type == 1 ? *(const double *)alpha : *(const float *)alpha, kept = type == 1 ? *(const double *)beta : *(const float *)beta;
-    if (algorithm != CHOSEN || size < 4096 || !memory || scale != 1 || kept != 0) return EXECUTION_FAILED;
+    if (algorithm != 0 && algorithm != 1 && algorithm != 4) return EXECUTION_FAILED;
+    if (algorithm != 0 && (size < 4096 || !memory) || scale != 1 || kept != 0) return EXECUTION_FAILED;
+    latest = algorithm;
     for (const void *address : {(const void *)at_first, (const void *)at_second, (const void *)at_out, (const void *)memory})
         if ((uintptr_t)address % 16) return EXECUTION_FAILED;
     void *const image = kind == IMAGE ? at_out : at_first, *const filters = kind == FORWARD ? at_second : kind == IMAGE ? at_first : at_out;
@@ -167,6 +170,7 @@ extern "C" {
 long long dy_cudnn_living(void) { return living; }
 long long dy_cudnn_computed(void) { return computed; }
 long long dy_cudnn_rounded(void) { return rounded; }
+int dy_cudnn_latest(void) { return latest; }
 
 const char *cudnnGetErrorString(int status) { return status == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_EXECUTION_FAILED"; }
 size_t cudnnGetVersion(void) { return 92801; }
