@@ -5,12 +5,15 @@ import sys
 from pathlib import Path
 from typing import Dict, NamedTuple, Tuple
 
+from dy2static.native import compiler
+
 
 class Column(NamedTuple):
     """One column of the table.
 
     framework, modes: what `measure.py` is asked for; the fastest mode that computes the right numbers counts.
     environment: the one it runs in; "" is that of `run.py` itself.  settings: further environment variables.
+    cpu: what the CPU must have, a flag of /proc/cpuinfo.
     """
 
     title: str
@@ -18,11 +21,12 @@ class Column(NamedTuple):
     modes: Tuple[str, ...]
     environment: str = ""
     settings: Dict[str, str] = {}
+    cpu: str = ""
 
 
 COLUMNS = (
     Column("Chainer", "chainer", ("eager",)),
-    Column("Chainer, AVX-512 BLAS", "chainer", ("eager",), settings={"OPENBLAS_CORETYPE": "SkylakeX"}),
+    Column("Chainer, AVX-512 BLAS", "chainer", ("eager",), settings={"OPENBLAS_CORETYPE": "SkylakeX"}, cpu="avx512f"),
     Column("Chainer, static_graph", "chainer", ("static_graph",)),
     Column("dy2static, numpy", "chainer", ("dy2static",), settings={"DY2STATIC_BACKEND": "numpy"}),
     Column("dy2static, c", "chainer", ("dy2static",), settings={"DY2STATIC_BACKEND": "c"}),
@@ -48,7 +52,9 @@ PEERS = {
 
 
 def python_of(column, folder):
-    """The Python of the column's environment in that folder, or None if it is not installed."""
+    """The Python of the column's environment in that folder, or None if it is not installed or the CPU lacks what it needs."""
+    if column.cpu and column.cpu not in compiler.cpu_fields().get("flags", "").split():
+        return None
     if not column.environment:
         return sys.executable
     python = Path(folder) / column.environment / "bin" / "python"

@@ -132,7 +132,7 @@ def machine(results):
     versions = sorted(set(results["versions"].values()))
     lines.append(f"{'; '.join(versions)}.")
     if about["left_out"]:
-        lines.append(f"Not installed, and left out: {', '.join(about['left_out'])}.")
+        lines.append(f"Not installed, or not for this CPU, and left out: {', '.join(about['left_out'])}.")
     return "\n".join(lines)
 
 

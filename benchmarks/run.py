@@ -57,7 +57,7 @@ def main():
     options.results.mkdir(parents=True, exist_ok=True)
     if not options.report:
         for column in missing(options):
-            print(f"not installed, left out: {column.title}")
+            print(f"not installed or not for this CPU, left out: {column.title}")
         if not options.memory or not (options.results / "machine.json").exists():
             write_machine(options)
         try:
@@ -208,7 +208,7 @@ def write_machine(options):
     """What it is measured on and what is measured: kept with the records, the last run's counts."""
     found = {"date": time.strftime("%Y-%m-%d"), "commit": commit(), "processor": processor(), "processors": os.cpu_count(),
              "system": f"{platform.system()} {platform.machine()}", "python": platform.python_version(),
-             "left_out": sorted({column.environment for column in missing(options)})}
+             "left_out": sorted({column.environment or column.title for column in missing(options)})}
     (options.results / "machine.json").write_text(json.dumps(found))
 
 

@@ -164,6 +164,6 @@ def test_networks_with_a_line_that_stays_python(place):
 
 def test_shares_of_programs(capsys):
     """What is compiled whole and what is not, in one family of few programs."""
-    share, = coverage.main(["--families", "staged", "--seeds", "2", "--list"]).values()
-    assert (share.programs, share.broken) == (2, []) and 0 <= share.uncut <= share.whole <= 2
+    share, = coverage.main(["--families", "staged", "--seeds", "1", "--list"]).values()
+    assert (share.programs, share.broken) == (1, []) and 0 <= share.uncut <= share.whole <= 1
     assert "staged" in capsys.readouterr().out

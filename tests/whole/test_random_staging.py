@@ -7,14 +7,16 @@ from program_comparison import compare_staged
 
 
 def check(program):
-    lines, _ = compare_staged(program)
+    """Compare a program with eager mode; returns the compiled function."""
+    lines, compiled = compare_staged(program)
     assert not lines, "\n".join(lines[:6]) + "\n" + program.text
+    return compiled
 
 
-@settings(max_examples=25)
-@given(strategies.integers(0, 10 ** 6))
-def test_random_programs(seed):
-    check(staged_programs.Program(seed))
+def test_random_programs():
+    """All agree, and nearly all of them are compiled."""
+    compiled = sum(not check(staged_programs.Program(seed)).stats()["fallbacks"] for seed in range(25))
+    assert compiled >= 23
 
 
 @settings(max_examples=8)
@@ -27,11 +29,6 @@ def test_random_programs_with_lists(seed):
 @given(strategies.integers(0, 10 ** 6))
 def test_random_rich_programs(seed):
     check(rich_programs.RichProgram(seed))
-
-
-def test_most_random_programs_are_compiled():
-    compiled = sum(not compare_staged(staged_programs.Program(seed))[1].stats()["fallbacks"] for seed in range(12))
-    assert compiled >= 7
 
 
 @pytest.mark.parametrize("seed", (25, 34, 48, 60, 74, 83))
