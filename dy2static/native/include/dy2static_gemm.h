@@ -108,6 +108,31 @@ DY_INLINE int64_t pack_squares(const int64_t depth, const int64_t columns, const
     return j;
 }
 
+/* Eight columns of a transposed B at a time, of the steps from `first` to `end`, where there is a way for them; gives how many. */
+DY_INLINE int64_t pack_eights(const int64_t first, const int64_t end, const int64_t columns, const int64_t width, const DY_T *b,
+                              const int64_t ldb, DY_T *panel)
+{
+    int64_t j = 0;
+#ifdef DY_EIGHTS
+    for (; sizeof(DY_T) == sizeof(float) && j + 8 <= columns; j += 8) {
+        int64_t l = first;
+        for (; l + 4 <= end; l += 4) {
+            dy_eight turned[4];
+            turn_eights((const float *)(b + j * ldb + l), ldb, turned);
+#pragma GCC unroll 4
+            for (int t = 0; t < 4; t++)
+                *(dy_eight_unaligned *)(panel + (l + t) * width + j) = turned[t];
+        }
+        for (; l < end; l++)
+            for (int64_t s = 0; s < 8; s++)
+                panel[l * width + j + s] = b[(j + s) * ldb + l];
+    }
+#else
+    (void)first, (void)end, (void)columns, (void)width, (void)b, (void)ldb, (void)panel;
+#endif
+    return j;
+}
+
 /* `depth` rows of `width` columns of B, those from `columns` on are zero. */
 static __attribute__((noinline)) void pack_panel(const int transposed, const int64_t depth, const int64_t columns,
                                                  const int64_t width, const DY_T *b, const int64_t ldb, DY_T *panel)
@@ -132,7 +157,7 @@ static __attribute__((noinline)) void pack_panel(const int transposed, const int
     /* four rows of B at a time, by lines of the cache: rows whose distance is a power of two fall into one set of it */
     for (int64_t first = 0; first < depth; first += LINE) {
         const int64_t end = depth - first < LINE ? depth : first + LINE;
-        int64_t j = 0;
+        int64_t j = pack_eights(first, end, columns - squares, width, b, ldb, panel);
         for (; j + 4 <= columns - squares; j += 4) {
             int64_t l = first;
             for (; l + 4 <= end; l += 4)
@@ -263,6 +288,12 @@ static inline panel_place place_of(const int64_t next, const int64_t n, const DY
 
 #include "dy2static_narrow_products.h"
 
+/* Whether rows of A are read where they are: few columns do not repay a copy.  Measured with AVX2 only. */
+static int repays_beside(const int64_t n, const int64_t lda)
+{
+    return DY_BYTES == 32 && n <= BESIDE_PANELS * COLUMNS && lda * sizeof(DY_T) % SETS;
+}
+
 /* A product of at most DEPTH steps.  packed: the panels of B one after the other, or null, where they are packed as they are needed.
    after: what is done with each block of rows that is made, or null. */
 static void rows_product(const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T alpha,
@@ -272,11 +303,12 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
     const DY_T *const block = at_hand(own_block);
     DY_T *const panel = at_hand(own_panel);
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
+    const int beside = packed && !trans_a && keep == 0 && repays_beside(n, lda);
     const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
     for (int64_t i = 0; i < m; i += HEIGHT) {
         const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
         int64_t next = 0;
-        if (!in_place)
+        if (!in_place && !beside)
             pack_block(trans_a, rows, depth, trans_a ? a + i : a + i * lda, lda);
         if (wide)
             for (; next + 4 * WIDTH <= n; next += 4 * WIDTH)
@@ -308,13 +340,20 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 r = DY_ROWS;
             }
             for (int64_t height; r < rows; r += height) {
-                DY_T *to = c + (i + r) * ldc + at.j;
+                DY_T *to = c + (i + r) * ldc + at.j, edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
+                if (beside) {
+                    const DY_T *const left = a + (i + r) * lda;
+                    const DY_T *const coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
+                    height = turned_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, edge);
+                    for (int64_t s = 0; s < height; s++)
+                        copy(to + s * ldc, edge + s * COLUMNS, at.columns);
+                    continue;
+                }
                 height = tile_rows(rows - r);
                 if (whole) {
                     any_tile(height, at.vectors, depth, block + r * STRIDE, right, stride, 0, to, ldc, alpha, keep);
                     continue;
                 }
-                DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
                 if (keep != 0)
                     for (int64_t s = 0; s < height; s++) {
                         store(edge + s * COLUMNS, (dy_vector){0});      /* what is not initialised may raise flags */

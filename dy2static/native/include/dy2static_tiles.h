@@ -241,6 +241,32 @@ DY_INLINE void transpose(const DY_T *from, const int64_t ld, DY_T *to, const int
     transpose_rows(from, from + ld, from + 2 * ld, from + 3 * ld, to, width);
 }
 
+/* Four floats each of eight rows to four columns.  Halves of vectors are loaded, so that nothing crosses them afterwards. */
+#if DY_BYTES == 32 && (defined(__clang__) || __GNUC__ >= 12)
+#define DY_EIGHTS
+#define MIX __builtin_shufflevector
+typedef float dy_eight __attribute__((vector_size(32)));
+typedef float dy_eight_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float dy_four_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
+
+DY_INLINE void turn_eights(const float *from, const int64_t ld, dy_eight *to)
+{
+    dy_eight row[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const dy_four_unaligned low = *(const dy_four_unaligned *)(from + i * ld);
+        row[i] = MIX(low, *(const dy_four_unaligned *)(from + (i + 4) * ld), 0, 1, 2, 3, 4, 5, 6, 7);
+    }
+    const dy_eight ab = MIX(row[0], row[1], 0, 8, 1, 9, 4, 12, 5, 13), cd = MIX(row[2], row[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    const dy_eight AB = MIX(row[0], row[1], 2, 10, 3, 11, 6, 14, 7, 15), CD = MIX(row[2], row[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    to[0] = MIX(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13);
+    to[1] = MIX(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+    to[2] = MIX(AB, CD, 0, 1, 8, 9, 4, 5, 12, 13);
+    to[3] = MIX(AB, CD, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+#undef MIX
+#endif
+
 /* Sixteen rows of sixteen floats to columns. */
 #if DY_BYTES == 64 && (defined(__clang__) || __GNUC__ >= 12)
 #define DY_SQUARES

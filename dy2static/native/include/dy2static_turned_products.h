@@ -8,7 +8,9 @@ enum {
     FEWER_TURNED_ROWS = DY_BYTES == 64 ? 192 : 96,  /* so do more than these, where rows of B are a multiple of SETS apart: */
     LEAST_PACKED_ROWS = 32,                         /* for which B is packed where it has fewer rows than A */
     SETS = 4096,                                    /* bytes, after which lines fall into one set of the first cache again */
-    CHUNK = 3                                       /* rows of B that are addressed from one register */
+    BESIDE_PANELS = 8,                              /* for so many at most, rows of A are not packed */
+    CHUNK = 3,                                      /* rows of B that are addressed from one register */
+    TURNED_COLUMNS = DY_BYTES == 32 ? 8 * DY_ROWS : DY_ROWS     /* of C that are turned at a time: whole lines, and whole tiles */
 };
 
 /* One step of all sums: elements of rows of B, `next` behind those of `at`, times a row of a panel. */
@@ -92,7 +94,10 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
 DY_TURNED_TILE(12)
 #endif
 DY_TURNED_TILE(6)
+DY_TURNED_TILE(5)
+DY_TURNED_TILE(4)
 DY_TURNED_TILE(3)
+DY_TURNED_TILE(2)
 DY_TURNED_TILE(1)
 
 /* A tile of as many of the rows that are left as it takes; gives their number. */
@@ -103,19 +108,43 @@ static int turned_rows(const int64_t left, const int vectors, const int64_t dept
     if (left >= 12)
         return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to);
 #endif
-    if (left >= 6)
-        return turned_6(vectors, depth, b, ldb, coming, panel, alpha, to);
-    if (left >= 3)
-        return turned_3(vectors, depth, b, ldb, coming, panel, alpha, to);
-    return turned_1(vectors, depth, b, ldb, coming, panel, alpha, to);
+    switch (left < 12 && left > 6 ? (left + 1) / 2 : left) {     /* a tile of one row would wait for its sums */
+    case 5: return turned_5(vectors, depth, b, ldb, coming, panel, alpha, to);
+    case 4: return turned_4(vectors, depth, b, ldb, coming, panel, alpha, to);
+    case 3: return turned_3(vectors, depth, b, ldb, coming, panel, alpha, to);
+    case 2: return turned_2(vectors, depth, b, ldb, coming, panel, alpha, to);
+    case 1: return turned_1(vectors, depth, b, ldb, coming, panel, alpha, to);
+    default: return turned_6(vectors, depth, b, ldb, coming, panel, alpha, to);
+    }
+}
+
+/* Of four columns of a tile, the rows that come in eights, to four rows of C; gives how many rows that are. */
+DY_INLINE int put_eights(const DY_T *tile, const int height, const DY_T beta, DY_T *c, const int64_t ldc)
+{
+    int next = 0;
+#ifdef DY_EIGHTS
+    for (; sizeof(DY_T) == sizeof(float) && next + 8 <= height; next += 8) {
+        dy_eight turned[4];
+        turn_eights((const float *)tile + next * COLUMNS, COLUMNS, turned);
+#pragma GCC unroll 4
+        for (int t = 0; t < 4; t++) {
+            dy_eight_unaligned *const at = (dy_eight_unaligned *)((float *)c + t * ldc + next);
+            *at = beta == 0 ? turned[t] : turned[t] + (float)beta * *at;
+        }
+    }
+#else
+    (void)tile, (void)height, (void)beta, (void)c, (void)ldc;
+#endif
+    return next;
 }
 
 /* C = tile + beta * C, where the tile is transposed: `height` rows, COLUMNS apart, for as many columns of C; `columns` for its rows. */
 static void put_turned(const DY_T *tile, const int height, const int64_t columns, const DY_T beta, DY_T *c, const int64_t ldc)
 {
     int64_t s = 0;
-    for (; s + 4 <= columns && height >= 4; s += 4)
-        for (int next = 0; next < height; next += 4) {
+    for (; s + 4 <= columns && height >= 4; s += 4) {
+        int next = put_eights(tile + s, height, beta, c + s * ldc, ldc);
+        for (; next < height; next += 4) {
             const int r = next + 4 > height ? height - 4 : next;        /* the last ones overlap: they are not added twice */
             DY_T *const to = c + s * ldc + r;
             if (beta == 0) {
@@ -132,6 +161,7 @@ static void put_turned(const DY_T *tile, const int height, const int64_t columns
                     to[t * ldc + u] = before[u];
             }
         }
+    }
     for (; s < columns; s++)
         for (int r = 0; r < height; r++)
             c[s * ldc + r] = tile[r * COLUMNS + s] + (beta == 0 ? 0 : beta * c[s * ldc + r]);
@@ -157,8 +187,9 @@ static int fills_vectors(const int64_t m)
 static void turned_product(const int64_t m, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda,
                            const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c, const int64_t ldc)
 {
+    enum { PART = TURNED_COLUMNS * COLUMNS };
     DY_T *const panels = at_hand(own_block);
-    DY_T tile[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
+    DY_T tiles[(HEIGHT + COLUMNS - 1) / COLUMNS * PART] __attribute__((aligned(64)));
     const int64_t whole = part_of_depth(k);
     for (int64_t l = 0; l < k; l += whole) {
         const int64_t depth = k - l < whole ? k - l : whole;
@@ -166,13 +197,17 @@ static void turned_product(const int64_t m, const int64_t n, const int64_t k, co
             const int64_t columns = m - i < COLUMNS ? m - i : COLUMNS;
             pack_panel(1, depth, columns, columns > WIDTH ? COLUMNS : WIDTH, a + i * lda + l, lda, panels + i * whole);
         }
-        for (int64_t j = 0, height; j < n; j += height) {
-            const DY_T *const right = b + j * ldb + l, *const coming = j + 2 * DY_ROWS <= n ? right + DY_ROWS * ldb : 0;
-            for (int64_t i = 0; i < m; i += COLUMNS) {
-                const int64_t columns = m - i < COLUMNS ? m - i : COLUMNS;
-                height = turned_rows(n - j, columns > WIDTH ? 2 : 1, depth, right, ldb, i ? 0 : coming, panels + i * whole, alpha, tile);
-                put_turned(tile, height, columns, l ? 1 : beta, c + i * ldc + j, ldc);
+        for (int64_t first = 0; first < n; first += TURNED_COLUMNS) {
+            const int64_t end = n - first < TURNED_COLUMNS ? n : first + TURNED_COLUMNS;
+            for (int64_t j = first, height = 0; j < end; j += height) {
+                const DY_T *const right = b + j * ldb + l, *const coming = j + 2 * DY_ROWS <= n ? right + DY_ROWS * ldb : 0;
+                for (int64_t i = 0; i < m; i += COLUMNS)
+                    height = turned_rows(end - j, m - i > WIDTH ? 2 : 1, depth, right, ldb, i ? 0 : coming, panels + i * whole, alpha,
+                                         tiles + i / COLUMNS * PART + (j - first) * COLUMNS);
             }
+            for (int64_t i = 0; i < m; i += COLUMNS)
+                put_turned(tiles + i / COLUMNS * PART, end - first, m - i < COLUMNS ? m - i : COLUMNS, l ? 1 : beta,
+                           c + i * ldc + first, ldc);
         }
     }
 }
