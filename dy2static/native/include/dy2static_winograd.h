@@ -32,7 +32,7 @@ typedef struct {
     DY_T *y, *common;
     const DY_T *turned;
     int32_t *where;
-    int64_t plane, row, down, right, count, each, panels;
+    int64_t down, right, count, each, panels;
     expected coming;
     int *failed;
 } squares;
@@ -192,17 +192,37 @@ DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a
     }
 }
 
+/* Four by four neighbours of a block of an image, from `top` and `left` on: zeros beside it. */
+static void copy_neighbours(const dy_blocks *w, const DY_T *image, const int64_t top, const int64_t left, DY_T *to)
+{
+    for (int64_t i = top; i < top + 4; i++)
+        for (int64_t j = left; j < left + 4; j++, to += BLOCK) {
+            const int there = i >= 0 && i < w->image[0] && j >= 0 && j < w->image[1];
+            for (int k = 0; k < BLOCK; k += WIDTH)
+                store(to + k, there ? load(image + (i * w->image[1] + j) * BLOCK + k) : (dy_vector){0});
+        }
+}
+
 /* Transforms the squares from `begin` to `end`, of all images. */
 static void transform_squares(const squares *s, const int64_t begin, const int64_t end, DY_T *to)
 {
-    const int64_t blocks = in_whole(s->w->in) / BLOCK, apart = squares_apart(s->w, s->each);
+    const dy_blocks *const w = s->w;
+    const int64_t blocks = in_whole(w->in) / BLOCK, apart = squares_apart(w, s->each), plane = w->image[0] * w->image[1] * BLOCK;
+    DY_T own[4 * 4 * BLOCK];
     for (int64_t c = 0; c < blocks; c++)
         for (int64_t t = begin; t < end; t++) {
-            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down, j = t % s->right;
-            const DY_T *const from = s->x + (n * blocks + c) * s->plane + 2 * i * s->row + 2 * j * BLOCK;
+            const int64_t n = t / (s->down * s->right), top = t / s->right % s->down * 2 - w->pad[0], left = t % s->right * 2 - w->pad[1];
+            const int inside = top >= 0 && left >= 0 && top + 4 <= w->image[0] && left + 4 <= w->image[1];
+            const DY_T *const image = s->x + (n * blocks + c) * plane;
+            if (!inside)
+                copy_neighbours(w, image, top, left, own);
+            const DY_T *const from = inside ? image + (top * w->image[1] + left) * BLOCK : own;
+            const int64_t row = (inside ? w->image[1] : 4) * BLOCK;
+            for (int k = 0; inside && c + 1 < blocks && k < 8; k++)         /* what is new to the same square of the next block */
+                __builtin_prefetch(from + plane + k / 2 * row + (k % 2 + 2) * BLOCK);
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
-                transform_square(from + k, s->row, to + (c * s->each + t - begin) * BLOCK + k, apart);
+                transform_square(from + k, row, to + (c * s->each + t - begin) * BLOCK + k, apart);
         }
 }
 
@@ -318,27 +338,24 @@ static int64_t squares_of_share(const dy_blocks *w, const int64_t count, const i
 static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
                     DY_T *y)
 {
-    const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, rows = 2 * down + 2, columns = 2 * right + 2;
+    const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, count = w->batch * down * right;
     const channel_groups groups = groups_of(w);
-    const int64_t plane = rows * columns * BLOCK, planes = w->batch * in_whole(w->in) / BLOCK, panels = panels_of(w, &groups);
-    const int64_t count = w->batch * down * right, threads = dy_team ? dy_team->threads : 1, shares = (panels + TOGETHER - 1) / TOGETHER;
+    const int64_t panels = panels_of(w, &groups), shares = (panels + TOGETHER - 1) / TOGETHER, threads = dy_team ? dy_team->threads : 1;
     const int common = count <= MANY_SQUARES && shares >= threads;
     const int64_t each = common ? count : squares_of_share(w, count, threads);
     const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * SPOTS * filters_apart(&groups);
     const all_filters turned = {&groups, filters, panels, 9};
     const DY_T *const kept = kept_filters(w, filters, DY_BLOCKS_WINOGRAD, elements, transform_all, &turned);
     const int64_t more = common ? SPOTS * squares_apart(w, each) : kept ? 0 : elements;
-    char *const memory = room(room_key, table + (more + planes * plane) * sizeof(DY_T));
+    char *const memory = room(room_key, table + more * sizeof(DY_T));
     if (!memory)
         return 1;
     int failed = 0;
     DY_T *const own = (DY_T *)(memory + table);
-    const copies all = {w, x, own + more, BLOCK, rows, columns, 1, 1};
-    const squares s = {w, groups, all.to, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
-                       (int32_t *)memory, plane, columns * BLOCK, down, right, count, each, panels, take_expected(), &failed};
+    const squares s = {w, groups, x, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
+                       (int32_t *)memory, down, right, count, each, panels, take_expected(), &failed};
     for (int64_t c = 0; c < groups.in; c++)
         s.where[c] = (int32_t)(c / BLOCK * each * BLOCK + c % BLOCK);
-    dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
     if (common) {
         dy_share(some_common, &s, count, PLACES);
         dy_share(some_together, &s, shares, 1);
@@ -354,17 +371,18 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
 static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
                     DY_T *y)
 {
+    if (is_winograd(w))
+        return winograd(w, x, filters, scale, shift, residual, y);
     if (is_grouped(w))
         return compute_each(w, group_tiles_of(w), GROUP_PLACES, w->in / w->groups, x, filters, scale, shift, residual, y);
     dy_blocks some = *w;
     const int64_t channels = w->plain ? w->in : in_whole(w->in), copied = channels * extent(w, 0) * extent(w, 1);
     const int64_t image = channels * w->image[0] * w->image[1], result = in_whole(w->out) * w->spots[0] * w->spots[1];
-    const int64_t images = is_winograd(w) || is_padded(w) ? most(1, COPIED / copied) : w->batch;
+    const int64_t images = is_padded(w) ? most(1, COPIED / copied) : w->batch;
     int failed = 0;
     for (int64_t n = 0; n < w->batch && !failed; n += images) {
         some.batch = least(images, w->batch - n);
-        failed = (is_winograd(&some) ? winograd : blocks_conv)(&some, x + n * image, filters, scale, shift,
-                                                               residual ? residual + n * result : 0, y + n * result);
+        failed = blocks_conv(&some, x + n * image, filters, scale, shift, residual ? residual + n * result : 0, y + n * result);
     }
     return failed;
 }
