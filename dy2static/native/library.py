@@ -21,7 +21,7 @@ from .elf import is_whole
 
 HEADER = "dy2static_python.h"
 _METH_FASTCALL = 0x80
-_IN_PLACE = 6               # checks of more arrays are a loop: each that is written out takes 2 ms to compile
+_IN_PLACE = 2               # checks of more arrays are a loop: each that is written out takes 2 ms to compile
 _TAKE = {"int": "dy_take_int", "bool": "dy_take_bool", "float": "dy_take_float"}
 _GIVE = {"int": "PyLong_FromLongLong", "bool": "PyBool_FromLong", "float": "PyFloat_FromDouble"}
 

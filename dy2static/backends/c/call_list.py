@@ -14,7 +14,8 @@ from .outline import Call
 
 #: Fewer calls are not worth a table, nor are those of which each kind occurs less often; and it takes so many in a row.
 _LEAST, _ALIKE, _IN_A_ROW = 48, 3, 4
-#: A row has one number for each argument: how many bytes behind a pointer, and in the last bits which pointer of ``p``.
+#: A row begins with how many arguments there are, and in the last bits which kind of call it is.  It has one number for each of
+#: these: how many bytes behind a pointer, and in the last bits which pointer of ``p``.
 _BITS = 16
 _SIZES = {c_type(dtype): dtype.itemsize for dtype in map(np.dtype, "?bBhHiIlLfd")}
 
@@ -69,7 +70,7 @@ class CallList:
         self._kinds: Dict[Tuple[str, str], int] = {}
         self._cases: List[str] = []
         self._rows: List[str] = []
-        self._length = 0
+        self._length = self._most = 0
         self._bails = False
 
     def replaced(self, lines: Sequence[str], runs: Sequence[range], calls: Mapping[str, Call],
@@ -99,29 +100,35 @@ class CallList:
         if kind not in self._kinds:
             self._kinds[kind] = len(self._kinds)
             self._case(call)
-        numbers = [str(self._kinds[kind])]
+        numbers = [hex(len(call.arguments) << _BITS | self._kinds[kind])]
         for name, behind in call.arguments:
             place = self._where[name]
             size = _SIZES[self._types[name].replace("const", "").strip(" *")]
             numbers.append(hex((place.nbytes + behind * size) << _BITS | place.pointer))
         self._rows.append(f"    {', '.join(numbers)},  /* {call} */\n")
         self._length += len(numbers)
+        self._most = max(self._most, len(call.arguments))
 
     def _case(self, call: Call) -> None:
-        places = [f"DY_AT({k + 1})" for k in range(len(call.arguments))]
+        places = [f"given[{k}]" for k in range(len(call.arguments))]
         arguments = [place if self._types[name].endswith("*") else f"*({self._types[name]} *){place}"
                      for place, (name, _) in zip(places, call.arguments)]
         line = call.of(arguments)
         if "goto bail;" in line:
             self._bails, line = True, line.replace("goto bail;", "return 1;")
-        self._cases.append(f"        case {len(self._cases)}:\n            {line}\n            at += {1 + len(arguments)};\n"
-                           "            break;\n")
+        self._cases.append(f"        case {len(self._cases)}:\n            {line}\n            break;\n")
 
     @property
     def text(self) -> str:
-        """The table and the function that reads it."""
+        """The table and the function that reads it.
+
+        One loop finds the arguments of all calls: the C compiler takes long for the same arithmetic in each of many places.
+        """
         type, end = ("int", "    return 0;\n") if self._bails else ("void", "")
+        last = (1 << _BITS) - 1
         return (f"static const int64_t {self._function}_calls[] = {{\n{''.join(self._rows)}}};\n\n"
-                f"#define DY_AT(k) ((void *)(p[at[k] & {(1 << _BITS) - 1}] + (at[k] >> {_BITS})))\n"
                 f"static {type} {self._function}_listed(char **p, const int64_t *at, const int64_t *end)\n{{\n"
-                f"    while (at < end)\n        switch (*at) {{\n{''.join(self._cases)}        }}\n{end}}}\n#undef DY_AT\n\n")
+                f"    while (at < end) {{\n        void *given[{max(self._most, 1)}];\n"
+                f"        const int64_t kind = *at & {last}, count = *at >> {_BITS};\n        ++at;\n"
+                f"        for (int64_t k = 0; k < count; ++k)\n            given[k] = p[at[k] & {last}] + (at[k] >> {_BITS});\n"
+                f"        at += count;\n        switch (kind) {{\n{''.join(self._cases)}        }}\n    }}\n{end}}}\n\n")

@@ -25,6 +25,7 @@ from ..loops.ir import (
     Statement,
     Sweep,
 )
+from ..loops.schedule import is_dear
 from .emitter import Emitter
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
@@ -304,9 +305,11 @@ class _Renderer:
 
 def _may_jam(nest: LoopNest, sweep: Sweep) -> bool:
     """Whether all that a sweep reduces are totals that grow in memory, and stay where they are from one turn of the loop around the
-    innermost one to the next; and its body is small enough to be written several times.
+    innermost one to the next; and its body is small enough to be written several times, and is not much slower than memory.
     """
     if nest.split is not None or len(nest.inner) < 2 or sweep.block or not sweep.reductions or len(sweep.body) > _SMALL:
+        return False
+    if any(is_dear(s.operand if isinstance(s, Accumulate) else s.expression) for s in sweep.body):
         return False
     axis, inner = nest.inner[-2:]
     return all(r.is_total and not r.in_register and r.op in ("sum", "prod") and inner.name in _loops_of(r.address)

@@ -41,6 +41,11 @@ _BYTE, _OPERATION, _DEAR_OPERATION = 0.05, 0.03, 0.3
 OWN_BYTES = 32768
 
 
+def is_dear(expression: Expression) -> bool:
+    """Whether an op in it takes much longer than a load, and is a long text in C."""
+    return isinstance(expression, Apply) and (expression.node.op.name in _DEAR or any(map(is_dear, expression.operands)))
+
+
 def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0,
              apart: int = 0, keeps: bool = True) -> LoopNest:
     """The loop nest of a group.
