@@ -22,8 +22,8 @@ def graph(function, *shapes, dtype="float32"):
     return builder.build(outputs if isinstance(outputs, tuple) else (outputs,))
 
 
-def fused(graph):
-    """The run of all nodes of a graph, and where values are."""
+def fused(graph, large=None):
+    """The run of all nodes of a graph, and where values are; large: as of `fuse`."""
     places = Places(lambda: "at")
     read_by = {}
     for node in graph.nodes:
@@ -31,7 +31,7 @@ def fused(graph):
             read_by.setdefault(value, set()).add(node)
     for value in graph.outputs:
         read_by.setdefault(value, set()).add(None)
-    return fuse(graph.nodes, places, read_by), places
+    return fuse(graph.nodes, places, read_by, large), places
 
 
 def nests(graph):
@@ -208,6 +208,23 @@ def statements(nest):
         yield from sweep.before
         yield from sweep.body
     yield from nest.after
+
+
+def test_large_ones_that_have_nothing_in_common_do_not_share_a_loop():
+    """Steps that are alike are the same function then; what is joined in the end stays together."""
+    def steps(x, y):
+        return ops.tanh(x), softmax(y), ops.exp(x)
+
+    made = graph(steps, (4, 5), (4, 5))
+    assert [len(part.nodes) for part in fused(made)[0].parts] == [7]
+    run, places = fused(made, large=20)
+    apart = [schedule(part, places.of, run.needed.__contains__) for part in run.parts]
+    assert [len(part.nodes) for part in run.parts] == [5, 2] and [len(nest.sweeps) for nest in apart] == [3, 1]
+    assert [part.split for part in run.parts] == [1, None]
+    assert [len(part.nodes) for part in fused(made, large=21)[0].parts] == [7]
+    joined = graph(lambda x, y: ops.sigmoid(x) * ops.tanh(y), (4, 5), (4, 5))
+    assert len(fused(joined, large=1)[0].parts) == 1
+
 
 
 @pytest.mark.parametrize("nest", SCHEDULED, ids=range(len(SCHEDULED)))

@@ -353,3 +353,15 @@ def test_sums_over_leading_axes_add_rows_in_their_order(rows):
     for got, wanted in zip(f(x, y, n), expected):
         np.testing.assert_array_equal(got, wanted)      # NumPy adds them in the same order
         assert got.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("function, times", [(np.exp, 1), (np.square, 4)])
+def test_a_dear_body_is_written_once(function, times):
+    """Functions like exp are long texts, beside which the memory of a sum does not matter."""
+    @to_static(backend="c", strict=True)
+    def f(x):
+        return function(x).sum(axis=0)
+
+    x = array(8, 5)
+    np.testing.assert_allclose(f(x), function(x).sum(axis=0), rtol=1e-6)
+    assert f.program(x).native_code.count(" += ") == times + (times > 1)    # with the step of the loop over four rows

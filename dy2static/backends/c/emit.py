@@ -40,6 +40,8 @@ REGION = Pipeline("c region", "a native part of a graph, before it is written as
     Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
 #: From so many nests and nodes in a row on, all are functions.
 _MANY = 64
+#: Nests of so many elements take much longer than a call.
+_LARGE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class _Walk:
 
     def _run(self, nodes: Sequence[Node]) -> None:
         """Write nodes without control flow."""
-        fused = fuse(nodes, self.out.places, self.read_by)
+        fused = fuse(nodes, self.out.places, self.read_by, _LARGE)
         self.out.needed, self.are_many = fused.needed, len(fused.parts) >= _MANY
         index = 0
         while index < len(fused.parts):

@@ -38,10 +38,12 @@ class Run:
     needed: FrozenSet[Value]
 
 
-def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collection[Optional[Node]]]) -> Run:
+def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collection[Optional[Node]]],
+         large: Optional[int] = None) -> Run:
     """Put the nodes into groups; those that only rename elements go into ``places``.
 
-    read_by: what reads each value: nodes, and None for whatever else.
+    read_by: what reads each value: nodes, and None for whatever else.  large: groups over so many elements hold no nodes that have
+    nothing in common.
 
     Linear in nodes times groups.
     """
@@ -52,6 +54,8 @@ def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collecti
             (grouping.add if is_loop else grouping.add_alone)(node)
     kept = {places.of(v).base for node in nodes for v in node.outputs if not inside.issuperset(read_by.get(v, ()))}
     grouping.sink(kept)
+    if large is not None:
+        grouping.separate(large)
     needed = set(kept)
     for value, parts in readers(grouping.order).items():
         base = places.of(value).base
@@ -92,6 +96,13 @@ class Group:
     def values(self) -> Set[Value]:
         """All values that the group computes."""
         return self.elements | self.rows | self.totals
+
+    def part(self, nodes: Sequence[Node]) -> "Group":
+        """The group of some of these nodes, in their order here; they read none of the others."""
+        made, chosen = {v for node in nodes for v in node.outputs}, set(nodes)
+        rows = self.rows & made
+        return Group(self.shape, [node for node in self.nodes if node in chosen], self.split if rows else None,
+                     self.elements & made, rows, self.totals & made, {v: at for v, at in self.sweep.items() if v in made})
 
 
 class Grouping:
@@ -194,6 +205,34 @@ class Grouping:
         places = [(v, self.place(v)) for v in reader.inputs]
         return all((place if v.shape == group.shape else broadcast(place, group.shape)).whole
                    for v, place in places if place.base is value)
+
+    def separate(self, large: int) -> None:
+        """Make several groups of each one over so many elements whose nodes have nothing in common: what is alike among them is
+        compiled once, and calls cost next to nothing.
+        """
+        order: List[object] = []
+        for part in self.order:
+            is_large = isinstance(part, Group) and is_known(math.prod(part.shape)) and math.prod(part.shape) >= large
+            order += self._separated(part) if is_large and isinstance(part, Group) else [part]
+        if len(order) > len(self.order):
+            self.order, self.position = order, {}
+            for index, part in enumerate(order):
+                for node in nodes_of(part):
+                    self._place(node, index)
+
+    def _separated(self, group: Group) -> List[Group]:
+        """The nodes of a group, in one group for those that read each other, or the same elements."""
+        found: List[Tuple[List[Node], Set[object]]] = []         # nodes, and what they make or read
+        for node in group.nodes:
+            places = map(self.place, node.inputs)
+            seen = {place.base if place.base in group.sweep else place for place in places
+                    if place.base in group.sweep or place.shape == group.shape and not _is_repeated(place)}
+            joined, has = [node], seen.union(node.outputs)
+            for one in [one for one in found if not seen.isdisjoint(one[1])]:
+                found.remove(one)
+                joined, has = one[0] + joined, has | one[1]
+            found.append((joined, has))
+        return [group.part(nodes) for nodes, _ in found] if len(found) > 1 else [group]
 
     def _place(self, node: Node, index: int) -> None:
         for value in node.outputs:
