@@ -60,8 +60,8 @@ def _extent(operand: Any, axis: Any) -> Optional[int]:
 def producer(builder: Any, value: Value) -> Optional[Node]:
     """The node that made a value, in this builder or one around it; None for inputs."""
     while builder is not None:
-        for node in reversed(builder.nodes):
-            if value in node.outputs:
-                return node
+        node = builder.producer(value)
+        if node is not None:
+            return node     # type: ignore[no-any-return]
         builder = builder.outer
     return None

@@ -39,6 +39,8 @@ class Builder:
         self.outer: Optional[Builder] = None
         self.device = ""
         self._taken: Dict[str, int] = {}
+        self._places: Dict[Value, int] = {}             # where nodes were when they were last looked for
+        self._seen = 0
 
     def fresh(self, hint: str) -> str:
         """A value name that is still free, made from a hint: ``h``, ``h_1``, ``h_2``."""
@@ -71,6 +73,20 @@ class Builder:
         outputs = tuple([Value(t, self.fresh(name or op.name)) for t in types])
         self.nodes.append(Node(op, tuple(inputs), outputs, full, tuple(regions), self.loc))
         return outputs
+
+    def producer(self, value: Value) -> Optional[Node]:
+        """The node here that gives a value; None for inputs, and for values of other builders."""
+        nodes, places = self.nodes, self._places
+        if value in self.inputs:
+            return None
+        if value not in places:
+            for at in range(self._seen if self._seen <= len(nodes) else 0, len(nodes)):
+                places.update(dict.fromkeys(nodes[at].outputs, at))
+            self._seen = len(nodes)
+        at = places.get(value, len(nodes))
+        if at < len(nodes) and value in nodes[at].outputs:
+            return nodes[at]
+        return next((node for node in reversed(nodes) if value in node.outputs), None)     # nodes were removed, or put elsewhere
 
     def build(self, outputs: Tuple[Value, ...]) -> Graph:
         """The finished graph."""

@@ -1,4 +1,6 @@
 """Clean-up passes: what becomes of small graphs, and that random graphs keep their meaning."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,6 +8,7 @@ from random_graphs import arrays, build, graphs
 
 from dy2static import ops, passes
 from dy2static.errors import VerifyError
+from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS, declare
 from dy2static.ir.types import Tensor
@@ -146,3 +149,21 @@ def test_unknown_code_keeps_what_it_sees(keep):
 def test_unknown_code_may_write(keep):
     graph = build(lambda x: ops.sum(ops.exp(x), axis=None) + keep(x) + ops.sum(ops.exp(x), axis=None), (2,))
     assert names(clean(graph)).count("exp") == 2
+
+
+def test_a_builder_knows_what_made_a_value():
+    """Also when nodes have been taken out, put elsewhere or replaced since it was asked."""
+    builder = Builder()
+    with building(builder):
+        x = builder.input(Tensor((2,), np.dtype("float32")))
+        a = neg(x)
+        b = neg(a)
+        first, second = builder.nodes
+        assert builder.producer(x) is None and builder.producer(a) is first and builder.producer(b) is second
+        del builder.nodes[1:]
+        c = neg(a)
+        assert builder.producer(b) is None and builder.producer(c) is builder.nodes[1]
+        builder.nodes.insert(0, second)
+        assert [builder.producer(v) for v in (b, a, c)] == builder.nodes
+        builder.nodes[:] = [replace(node, loc=None) for node in reversed(builder.nodes)]
+        assert [builder.producer(v) for v in (c, a, b)] == builder.nodes

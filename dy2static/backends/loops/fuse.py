@@ -207,8 +207,9 @@ class Grouping:
                    for v, place in places if place.base is value)
 
     def separate(self, large: int) -> None:
-        """Make several groups of each one over so many elements whose nodes have nothing in common: what is alike among them is
-        compiled once, and calls cost next to nothing.
+        """Make several groups of each one over so many elements whose nodes have nothing in common.
+
+        Equal ones are compiled once, and the calls cost next to nothing beside so much work.
         """
         order: List[object] = []
         for part in self.order:
