@@ -35,11 +35,13 @@ class _Speed(NamedTuple):
 
 
 #: Measured on one core of an AMD EPYC with AVX-512 (Zen 4), and on one with AVX2 (Zen 3).
-_LONG_VECTORS, _SHORT_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6), _Speed(0.0265, 0.0245, 0.0150, 6, 4)
+_LONG_VECTORS, _SHORT_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6), _Speed(0.0265, 0.0245, 0.0125, 6, 4)
 #: The same without long vectors where groups have so many channels: for a plain image, and in blocks.
 _SMALL_GROUPS = {4: (0.040, 0.035), 8: (0.045, 0.0275)}
-#: So many squares of two by two places, and channels, Winograd's algorithm is for.
-_SQUARES, _CHANNELS = 16, 16
+#: So many squares of two by two places, with a stride of two, and channels, Winograd's algorithm is for.
+_SQUARES, _STRIDED, _CHANNELS = 16, 40, 16
+#: How many multiplications it takes for those of a stride of one.
+_MORE = 25 / 16
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 
@@ -175,12 +177,13 @@ def gain_of(node: Node, is_plain: bool) -> float:
         return size * math.prod(W.shape[1:]) * (plain - blocked)
     merged = BLOCK // inner if groups > 1 and inner < BLOCK else 1
     squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
-    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
-        and min(inner, outer) * merged >= _CHANNELS
+    is_strided = attrs["stride"] == (2, 2)
+    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1) and min(inner, outer) * merged >= _CHANNELS \
+        and (squares >= _STRIDED and not has_long_vectors() if is_strided else squares >= _SQUARES and attrs["stride"] == (1, 1))
     least = BLOCK // 2 if not is_winograd and not has_long_vectors() else BLOCK      # channels that are computed together
     filled = merged * -(-y.shape[1] // least) * least / y.shape[1]
     speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
-    each = speed.winograd if is_winograd else speed.in_blocks * _of_tiles(node, speed)
+    each = speed.winograd * (_MORE if is_strided else 1) if is_winograd else speed.in_blocks * _of_tiles(node, speed)
     return size * math.prod(W.shape[1:]) * (speed.direct - filled * each)
 
 

@@ -263,14 +263,16 @@ def assert_same(found, expected):
 
 
 @pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
-@pytest.mark.parametrize("in_, out, groups, size", [(32, 80, 1, 8), (32, 80, 1, 23), (256, 48, 1, 12), (64, 96, 2, 9), (16, 72, 1, 8)])
-def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size):
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("in_, out, groups, size", [(32, 80, 1, 8), (32, 80, 1, 33), (256, 48, 1, 12), (64, 96, 2, 9), (16, 72, 1, 8)])
+def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size, stride):
     """For few squares and many, on any number of threads, and for frozen filters."""
-    windows = channel_blocks.Windows(2, in_, out, groups, (size, size), (3, 3), (size, size), (1, 1), (1, 1), (1, 1), algorithm=2)
+    spots, strides = ((size - 1) // stride + 1,) * 2, (stride, stride)
+    windows = channel_blocks.Windows(2, in_, out, groups, (size, size), (3, 3), spots, strides, (1, 1), (1, 1), algorithm=2)
     random, threads = np.random.RandomState(0), team.wanted()
     x = turn_to_blocks(random.standard_normal((2, in_, size, size)).astype("f"))
     filters = random.standard_normal((out, in_ // groups, 3, 3)).astype("f")
-    expected = convolve_blocks(x, filters, (), (size, size), ((1, 1),) * 3, groups, False, False, False, False, None)
+    expected = convolve_blocks(x, filters, (), spots, (strides, (1, 1), (1, 1)), groups, False, False, False, False, None)
     found = np.full((6, *expected.shape), np.nan, np.float32)
     try:
         for k, count in enumerate((1, 2, 7)):
@@ -285,7 +287,8 @@ def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size):
 
 def test_the_estimate_knows_when_winograds_algorithm_is_used():
     text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
-    assert f"FEW_SQUARES = {blocked_parts._SQUARES}," in text and f"FEW_CHANNELS = {blocked_parts._CHANNELS}," in text
+    for name, value in (("SQUARES", blocked_parts._SQUARES), ("STRIDED", blocked_parts._STRIDED), ("CHANNELS", blocked_parts._CHANNELS)):
+        assert f"FEW_{name} = {value}," in text
 
 
 def in_parts(x, stem, *weights):

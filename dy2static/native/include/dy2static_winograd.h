@@ -1,18 +1,25 @@
 /* Convolutions with filters of three by three in blocks of channels, by the minimal algorithm F(2 x 2, 3 x 3) of Winograd (Lavin and
-   Gray, Fast algorithms for convolutional neural networks, 2016): 16 multiplications for four sums of nine products.
+   Gray, Fast algorithms for convolutional neural networks, 2016): 16 multiplications for four sums of nine products.  With a stride
+   of two, even and odd numbers meet even and odd taps, which takes F(2, 2) and F(2, 1), and 25 multiplications.
 
-   Four by four neighbours of x and the filters are transformed, which takes sums of them only (and halves, which are exact); 16
-   products of matrices follow, with the tiles of dy2static_blocked.h; their results are transformed back, which gives two by two
-   places.  What is not finite spreads to its neighbours, and sums may overflow that a plain convolution does not make: where a
-   result is not finite, or there is not enough memory, all of it does not count. */
+   Four by four neighbours of x (five by five with that stride) and the filters are transformed, which takes sums of them only (and
+   halves, which are exact); products of matrices follow, with the tiles of dy2static_blocked.h; their results are transformed back,
+   which gives two by two places.  What is not finite spreads to its neighbours, and sums may overflow that a plain convolution does
+   not make: where a result is not finite, or there is not enough memory, all of it does not count. */
 #ifndef DY2STATIC_WINOGRAD_H
 #define DY2STATIC_WINOGRAD_H
 
-#include "dy2static_blocked_groups.h"
+#include "dy2static_winograd_transforms.h"
 
 enum {
-    SPOTS = 16,                                         /* products of matrices */
+    KEPT_STRIDED = 16,                                  /* the form of such filters: no algorithm has this number */
+    FORMS = 16,                                         /* numbers that a filter becomes; the last row and column may be for two spots */
     FEW_SQUARES = 16,                                   /* for which it pays to transform the filters, at least */
+#if DY_BYTES == 64
+    FEW_STRIDED = INT32_MAX,                            /* the same with a stride of two: with long vectors transforms take too long */
+#else
+    FEW_STRIDED = 40,                                   /* the same with a stride of two, which saves less */
+#endif
     FEW_CHANNELS = 16,
     TOGETHER = 64 / PANEL,                              /* panels */
     SQUARES = 4 * PLACES,                               /* of a share, at most, if filters stay in the second cache */
@@ -22,9 +29,9 @@ enum {
     LINE = 16                                           /* elements: what is a power of two apart falls into one set of a cache */
 };
 
-/* down, right: squares of two by two places of an image; count: of all images; each: how many a share has.  turned: the transformed
-   filters, `TOGETHER` panels behind each other, of these [spot][panel]; null if every share of panels transforms its own.  common: the
-   transformed squares; null if every share of squares transforms its own. */
+/* side: of the squares of x that two by two places read; down, right: how many there are in an image; count: in all images; each: how
+   many a share has.  turned: the transformed filters, `TOGETHER` panels behind each other, of these [form][panel]; null if every share
+   of panels transforms its own.  common: the transformed squares; null if every share of squares transforms its own. */
 typedef struct {
     const dy_blocks *w;
     channel_groups groups;
@@ -32,7 +39,7 @@ typedef struct {
     DY_T *y, *common;
     const DY_T *turned;
     int32_t *where;
-    int64_t down, right, count, each, panels;
+    int64_t side, down, right, count, each, panels;
     expected coming;
     int *failed;
 } squares;
@@ -41,7 +48,7 @@ typedef struct {
 static int may_winograd(const dy_blocks *w)
 {
     for (int axis = 0; axis < 2; axis++)
-        if (w->kernel[axis] != 3 || w->stride[axis] != 1 || w->dilate[axis] != 1)
+        if (w->kernel[axis] != 3 || w->stride[axis] > 2 || w->stride[axis] != w->stride[0] || w->dilate[axis] != 1)
             return 0;
     return !w->plain;
 }
@@ -52,7 +59,7 @@ static int is_winograd(const dy_blocks *w)
         return w->algorithm == DY_BLOCKS_WINOGRAD && may_winograd(w);
     const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
     const channel_groups g = groups_of(w);
-    return count >= FEW_SQUARES && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
+    return count >= (w->stride[0] == 1 ? FEW_SQUARES : FEW_STRIDED) && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
 }
 
 /* The algorithms for these windows, the one that rules choose first; returns how many. */
@@ -69,29 +76,7 @@ int64_t algorithms(const dy_blocks *windows, int64_t *found)
     return count;
 }
 
-/* G g G': from nine taps, `apart`, to sixteen spots */
-DY_INLINE void transform_filter(const DY_T *g, const int64_t apart, DY_T *to, const int64_t next)
-{
-    dy_vector half[4][3];
-#pragma GCC unroll 3
-    for (int j = 0; j < 3; j++) {
-        const dy_vector a = load(g + j * apart), b = load(g + (3 + j) * apart), c = load(g + (6 + j) * apart);
-        half[0][j] = a;
-        half[1][j] = (a + c + b) * (DY_T)0.5;
-        half[2][j] = (a + c - b) * (DY_T)0.5;
-        half[3][j] = c;
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        const dy_vector a = half[i][0], b = half[i][1], c = half[i][2];
-        store(to + 4 * i * next, a);
-        store(to + (4 * i + 1) * next, (a + c + b) * (DY_T)0.5);
-        store(to + (4 * i + 2) * next, (a + c - b) * (DY_T)0.5);
-        store(to + (4 * i + 3) * next, c);
-    }
-}
-
-/* Elements of one spot of a panel of filters, of one of some squares, and of one of a group's results. */
+/* Elements of one form of a panel of filters, of one spot of the squares of a share, and of one of their results. */
 static int64_t filters_apart(const channel_groups *g) { return g->in * PANEL + LINE; }
 static int64_t squares_apart(const dy_blocks *w, const int64_t each) { return in_whole(w->in) * each + LINE; }
 static int64_t results_apart(const int64_t each) { return TOGETHER * PANEL * each + LINE; }
@@ -99,104 +84,59 @@ static int64_t results_apart(const int64_t each) { return TOGETHER * PANEL * eac
 /* How many panels from `first` on are computed together: what x has of a spot stays in the first cache for all of them. */
 static int64_t panels_together(const int64_t first, const int64_t panels) { return least(TOGETHER, panels - first); }
 
-/* Transforms a panel of filters; its spots are `apart` from each other. */
-static void transform_panel(const channel_groups *groups, const DY_T *filters, const int64_t panel, DY_T *to, const int64_t apart)
+/* Filters to be transformed; side: of squares. */
+typedef struct {
+    const channel_groups *groups;
+    const DY_T *filters;
+    int64_t panels, side;
+    DY_T *to;
+} transformed;
+
+/* Transforms a panel of filters; its forms are `apart` from each other. */
+static void transform_panel(const transformed *f, const int64_t panel, DY_T *to, const int64_t apart)
 {
-    const int64_t in = groups->in, some = PIECE / 9;
-    const panel_place here = place_of_panel(groups, panel);
+    const int64_t in = f->groups->in, some = PIECE / 9;
+    const panel_place here = place_of_panel(f->groups, panel);
     DY_T *const turned = at_hand(own_filters);
     for (int64_t c = 0; c < in; c += some) {
         const int64_t until = least(in, c + some);
-        turn_filters(groups, turned, filters, &here, 9, c * 9, (until - c) * 9);
+        turn_filters(f->groups, turned, f->filters, &here, 9, c * 9, (until - c) * 9);
         for (int64_t l = c; l < until; l++)
             for (int64_t v = 0; v < here.channels; v += WIDTH)
-                transform_filter(turned + (l - c) * 9 * PANEL + v, PANEL, to + l * PANEL + v, apart);
+                if (f->side == 4)
+                    transform_filter(4, turned + (l - c) * 9 * PANEL + v, PANEL, to + l * PANEL + v, apart);
+                else
+                    transform_filter(5, turned + (l - c) * 9 * PANEL + v, PANEL, to + l * PANEL + v, apart);
     }
 }
 
 /* Those panels from `first` on that are computed together. */
-static void transform_together(const channel_groups *groups, const DY_T *filters, const int64_t first, const int64_t panels, DY_T *to)
+static void transform_together(const transformed *f, const int64_t first, DY_T *to)
 {
-    const int64_t apart = filters_apart(groups), together = panels_together(first, panels);
+    const int64_t apart = filters_apart(f->groups), together = panels_together(first, f->panels);
     for (int64_t k = 0; k < together; k++)
-        transform_panel(groups, filters, first + k, to + k * apart, together * apart);
+        transform_panel(f, first + k, to + k * apart, together * apart);
 }
-
-typedef struct {
-    const all_filters *filters;
-    DY_T *to;
-} transformed;
 
 static void transform_filters(const void *given, int64_t begin, int64_t end)
 {
-    const transformed *const t = given;
-    const all_filters *const f = t->filters;
+    const transformed *const f = given;
     for (int64_t first = begin * TOGETHER; first < least(f->panels, end * TOGETHER); first += TOGETHER)
-        transform_together(f->groups, f->filters, first, f->panels, t->to + first * SPOTS * filters_apart(f->groups));
+        transform_together(f, first, f->to + first * FORMS * filters_apart(f->groups));
 }
 
 static void transform_all(const void *given, void *to)
 {
-    const all_filters *const filters = given;
-    const transformed all = {filters, to};
-    dy_share(transform_filters, &all, (filters->panels + TOGETHER - 1) / TOGETHER, 1);
+    transformed all = *(const transformed *)given;
+    all.to = to;
+    dy_share(transform_filters, &all, (all.panels + TOGETHER - 1) / TOGETHER, 1);
 }
 
-/* B' d B for sixteen vectors of four rows */
-DY_INLINE void transform_square(const DY_T *x, const int64_t row, DY_T *to, const int64_t next)
+/* A square of a block of an image, from `top` and `left` on: zeros beside it. */
+static void copy_neighbours(const dy_blocks *w, const DY_T *image, const int64_t side, const int64_t top, const int64_t left, DY_T *to)
 {
-    dy_vector half[4][4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        const dy_vector a = load(x + j * BLOCK), b = load(x + row + j * BLOCK);
-        const dy_vector c = load(x + 2 * row + j * BLOCK), d = load(x + 3 * row + j * BLOCK);
-        half[0][j] = a - c;
-        half[1][j] = b + c;
-        half[2][j] = c - b;
-        half[3][j] = b - d;
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        store(to + 4 * i * next, half[i][0] - half[i][2]);
-        store(to + (4 * i + 1) * next, half[i][1] + half[i][2]);
-        store(to + (4 * i + 2) * next, half[i][2] - half[i][1]);
-        store(to + (4 * i + 3) * next, half[i][1] - half[i][3]);
-    }
-}
-
-/* A' m A: two by two places, of which those that there are come to the result; what is not finite leaves a NaN in `trace`. */
-DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a, const int v, const int64_t rows, const int64_t columns,
-                              const int64_t row, DY_T *y, dy_vector *trace)
-{
-    dy_vector half[2][4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        const dy_vector p = load(m + j * next), q = load(m + (4 + j) * next), r = load(m + (8 + j) * next), s = load(m + (12 + j) * next);
-        half[0][j] = p + q + r;
-        half[1][j] = q - r - s;
-    }
-    const dy_vector scale = scale_of(a, v), shift = shift_of(a, v), caps = (dy_vector){0} + a->cap;
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        dy_vector sum[2] = {half[i][0] + half[i][1] + half[i][2], half[i][1] - half[i][2] - half[i][3]};
-#pragma GCC unroll 2
-        for (int j = 0; j < 2; j++)
-            if (i < rows && j < columns) {
-                DY_T *const to = y + i * row + j * BLOCK;
-                *trace += sum[j] * 0;
-                sum[j] = sum[j] * scale + shift;
-                if (a->adds)
-                    sum[j] += load(to + a->residual);
-                store(to, a->relu ? limited(sum[j], caps) : sum[j]);
-            }
-    }
-}
-
-/* Four by four neighbours of a block of an image, from `top` and `left` on: zeros beside it. */
-static void copy_neighbours(const dy_blocks *w, const DY_T *image, const int64_t top, const int64_t left, DY_T *to)
-{
-    for (int64_t i = top; i < top + 4; i++)
-        for (int64_t j = left; j < left + 4; j++, to += BLOCK) {
+    for (int64_t i = top; i < top + side; i++)
+        for (int64_t j = left; j < left + side; j++, to += BLOCK) {
             const int there = i >= 0 && i < w->image[0] && j >= 0 && j < w->image[1];
             for (int k = 0; k < BLOCK; k += WIDTH)
                 store(to + k, there ? load(image + (i * w->image[1] + j) * BLOCK + k) : (dy_vector){0});
@@ -208,45 +148,60 @@ static void transform_squares(const squares *s, const int64_t begin, const int64
 {
     const dy_blocks *const w = s->w;
     const int64_t blocks = in_whole(w->in) / BLOCK, apart = squares_apart(w, s->each), plane = w->image[0] * w->image[1] * BLOCK;
-    DY_T own[4 * 4 * BLOCK];
+    const int64_t side = s->side, step = 2 * w->stride[0];
+    DY_T own[MOST_SIDE * MOST_SIDE * BLOCK];
     for (int64_t c = 0; c < blocks; c++)
         for (int64_t t = begin; t < end; t++) {
-            const int64_t n = t / (s->down * s->right), top = t / s->right % s->down * 2 - w->pad[0], left = t % s->right * 2 - w->pad[1];
-            const int inside = top >= 0 && left >= 0 && top + 4 <= w->image[0] && left + 4 <= w->image[1];
+            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down, j = t % s->right;
+            const int64_t top = i * step - w->pad[0], left = j * step - w->pad[1];
+            const int inside = top >= 0 && left >= 0 && top + side <= w->image[0] && left + side <= w->image[1];
             const DY_T *const image = s->x + (n * blocks + c) * plane;
             if (!inside)
-                copy_neighbours(w, image, top, left, own);
+                copy_neighbours(w, image, side, top, left, own);
             const DY_T *const from = inside ? image + (top * w->image[1] + left) * BLOCK : own;
-            const int64_t row = (inside ? w->image[1] : 4) * BLOCK;
-            for (int k = 0; inside && c + 1 < blocks && k < 8; k++)         /* what is new to the same square of the next block */
-                __builtin_prefetch(from + plane + k / 2 * row + (k % 2 + 2) * BLOCK);
+            const int64_t row = (inside ? w->image[1] : side) * BLOCK;
+            DY_T *const here = to + (c * s->each + t - begin) * BLOCK;
+            for (int64_t k = 0; inside && c + 1 < blocks && k < side * step; k++)   /* what is new to the same square of the next block */
+                __builtin_prefetch(from + plane + k / step * row + (k % step + side - step) * BLOCK);
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
-                transform_square(from + k, row, to + (c * s->each + t - begin) * BLOCK + k, apart);
+                if (side == 4)
+                    transform_square(4, from + k, row, here + k, apart);
+                else
+                    transform_square(5, from + k, row, here + k, apart);
         }
 }
 
-/* Products of `size` squares with all spots of `together` panels from `first` on. */
+/* Products of `size` squares with one form of a panel of filters. */
+static void multiply_form(const squares *s, block_tiles *const *of, const int64_t size, const DY_T *x, const DY_T *u, DY_T *to, around *a,
+                          expected *following, expected *coming, const int64_t lines)
+{
+    const int64_t in = s->groups.in, tiles = (size + PLACES - 1) / PLACES;
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t p = size * t / tiles, q = size * (t + 1) / tiles;
+        fetch_expected(a, following->count > 0 ? following : coming, in, lines);
+        a->soon = x + (t + 1 < tiles ? q * BLOCK : 0);
+        of[q - p](BLOCK, in, x + p * BLOCK, s->where, u, to + p * BLOCK, a);
+    }
+}
+
+/* Products of `size` squares with all forms of `together` panels from `first` on. */
 static void multiply_squares(const squares *s, const int64_t first, const int64_t together, const int64_t size, const DY_T *v,
                              const DY_T *u, DY_T *m, expected *coming)
 {
-    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), tiles = (size + PLACES - 1) / PLACES;
-    const int64_t far = SPOTS * in * s->w->out > FAR_FILTERS ? in * PANEL : 0;       /* filters to be fetched for the next panel */
-    const int64_t lines = fetched_lines(far + coming->count / (SPOTS * together), tiles * in);
+    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), tiles = (size + PLACES - 1) / PLACES, side = s->side;
+    const int64_t far = FORMS * in * s->w->out > FAR_FILTERS ? in * PANEL : 0;      /* filters to be fetched for the next panel */
+    const int64_t lines = fetched_lines(far + coming->count / (FORMS * together), tiles * in);
     around a = {0, 0, s->each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0, 0, {0}};
-    for (int64_t k = 0; k < SPOTS; k++)
+    for (int64_t form = 0; form < FORMS; form++)
         for (int64_t panel = 0; panel < together; panel++, u += apart) {
             const panel_place here = place_of_panel(&s->groups, first + panel);
-            const DY_T *const x = v + k * squares_apart(s->w, s->each) + here.in * s->each;
-            DY_T *const to = m + k * results_apart(s->each) + panel * PANEL * s->each;
-            block_tiles *const *const of = tiles_of(here.channels, BLOCK, 1);
             expected following = {u + apart, far};
-            for (int64_t t = 0; t < tiles; t++) {
-                const int64_t p = size * t / tiles, q = size * (t + 1) / tiles;
-                fetch_expected(&a, following.count > 0 ? &following : coming, in, lines);
-                a.soon = x + (t + 1 < tiles ? q * BLOCK : 0);
-                of[q - p](BLOCK, in, x + p * BLOCK, s->where, u, to + p * BLOCK, &a);
-            }
+            for (int64_t i = form / 4; i < (form / 4 < 3 ? form / 4 + 1 : side); i++)
+                for (int64_t j = form % 4; j < (form % 4 < 3 ? form % 4 + 1 : side); j++)
+                    multiply_form(s, tiles_of(here.channels, BLOCK, 1), size,
+                                  v + (i * side + j) * squares_apart(s->w, s->each) + here.in * s->each, u,
+                                  m + (i * side + j) * results_apart(s->each) + panel * PANEL * s->each, &a, &following, coming, lines);
         }
 }
 
@@ -256,6 +211,7 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
 {
     const dy_blocks *const w = s->w;
     const int64_t next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK, out = in_whole(w->out);
+    const int64_t apart = results_apart(s->each);
     DY_T scales[PANEL], shifts[PANEL];
     for (int64_t panel = 0; panel < together; panel++, m += PANEL * s->each) {
         const panel_place here = place_of_panel(&s->groups, first + panel);
@@ -264,9 +220,14 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
         for (int64_t t = begin; t < end; t++) {
             const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
             DY_T *const to = s->y + (n * out + here.out) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
-            for (int k = 0; k < here.channels / WIDTH; k++)
-                transform_back(m + (k / IN_BLOCK * s->each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH, results_apart(s->each), &a, k,
-                               w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH, trace);
+            for (int k = 0; k < here.channels / WIDTH; k++) {
+                const DY_T *const from = m + (k / IN_BLOCK * s->each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH;
+                DY_T *const places = to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH;
+                if (s->side == 4)
+                    transform_back(4, from, apart, &a, k, w->spots[0] - i, w->spots[1] - j, row, places, trace);
+                else
+                    transform_back(5, from, apart, &a, k, w->spots[0] - i, w->spots[1] - j, row, places, trace);
+            }
         }
     }
 }
@@ -282,8 +243,8 @@ static void note_failure(const squares *s, const dy_vector trace)
 static void some_squares(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
-    const int64_t size = SPOTS * squares_apart(s->w, s->each);
-    DY_T *const v = room(share_key, (size + SPOTS * results_apart(s->each)) * sizeof(DY_T));
+    const int64_t spots = s->side * s->side, size = spots * squares_apart(s->w, s->each);
+    DY_T *const v = room(share_key, (size + spots * results_apart(s->each)) * sizeof(DY_T));
     if (!v) {
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
         return;
@@ -293,7 +254,7 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
     transform_squares(s, begin, end, v);
     for (int64_t first = 0; first < s->panels; first += TOGETHER) {
         const int64_t together = panels_together(first, s->panels);
-        multiply_squares(s, first, together, end - begin, v, s->turned + first * SPOTS * filters_apart(&s->groups), v + size, &coming);
+        multiply_squares(s, first, together, end - begin, v, s->turned + first * FORMS * filters_apart(&s->groups), v + size, &coming);
         finish_squares(s, first, together, begin, end, v + size, &trace);
     }
     note_failure(s, trace);
@@ -309,7 +270,8 @@ static void some_common(const void *given, int64_t begin, int64_t end)
 static void some_together(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
-    const int64_t size = SPOTS * filters_apart(&s->groups), results = SPOTS * results_apart(s->each);
+    const int64_t size = FORMS * filters_apart(&s->groups), results = s->side * s->side * results_apart(s->each);
+    const transformed own = {&s->groups, s->filters, s->panels, s->side, 0};
     DY_T *const m = room(share_key, (results + (s->turned ? 0 : TOGETHER * size)) * sizeof(DY_T));
     if (!m) {
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
@@ -320,7 +282,7 @@ static void some_together(const void *given, int64_t begin, int64_t end)
         const int64_t first = k * TOGETHER, together = panels_together(first, s->panels);
         expected coming = some_expected(s->coming, k, k + 1, (s->panels + TOGETHER - 1) / TOGETHER);
         if (!s->turned)
-            transform_together(&s->groups, s->filters, first, s->panels, m + results);
+            transform_together(&own, first, m + results);
         multiply_squares(s, first, together, s->count, s->common, s->turned ? s->turned + first * size : m + results, m, &coming);
         finish_squares(s, first, together, 0, s->count, m, &trace);
     }
@@ -339,21 +301,22 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
                     DY_T *y)
 {
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, count = w->batch * down * right;
+    const int64_t side = w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
     const channel_groups groups = groups_of(w);
     const int64_t panels = panels_of(w, &groups), shares = (panels + TOGETHER - 1) / TOGETHER, threads = dy_team ? dy_team->threads : 1;
     const int common = count <= MANY_SQUARES && shares >= threads;
     const int64_t each = common ? count : squares_of_share(w, count, threads);
-    const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * SPOTS * filters_apart(&groups);
-    const all_filters turned = {&groups, filters, panels, 9};
-    const DY_T *const kept = kept_filters(w, filters, DY_BLOCKS_WINOGRAD, elements, transform_all, &turned);
-    const int64_t more = common ? SPOTS * squares_apart(w, each) : kept ? 0 : elements;
+    const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * FORMS * filters_apart(&groups);
+    const transformed turned = {&groups, filters, panels, side, 0};
+    const DY_T *const kept = kept_filters(w, filters, kept_as, elements, transform_all, &turned);
+    const int64_t more = common ? side * side * squares_apart(w, each) : kept ? 0 : elements;
     char *const memory = room(room_key, table + more * sizeof(DY_T));
     if (!memory)
         return 1;
     int failed = 0;
     DY_T *const own = (DY_T *)(memory + table);
     const squares s = {w, groups, x, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
-                       (int32_t *)memory, down, right, count, each, panels, take_expected(), &failed};
+                       (int32_t *)memory, side, down, right, count, each, panels, take_expected(), &failed};
     for (int64_t c = 0; c < groups.in; c++)
         s.where[c] = (int32_t)(c / BLOCK * each * BLOCK + c % BLOCK);
     if (common) {
