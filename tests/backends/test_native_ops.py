@@ -298,3 +298,18 @@ def test_extrema_of_rows(dtype):
     for got, wanted in zip(static(rows), (rows.argmax(axis=1), rows.argmin(axis=1), rows.argmax(), rows[1:].argmin())):
         np.testing.assert_array_equal(got, wanted)
     assert "d2s_order" in static.program(rows).native_code or rows.dtype.kind != "f"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int16"])
+def test_copies_of_turned_arrays(dtype):
+    """Matrices of a stack are turned in squares where they are large enough, also a part of them, and with an axis between."""
+    def f(x):
+        double = x[:, 1:] + x[:, 1:]
+        return [double.transpose(axes).reshape(-1) * 2 for axes in ((0, 2, 1, 3), (0, 3, 2, 1), (3, 1, 2, 0), (2, 3, 0, 1))]
+
+    for shape in ((3, 6, 17, 9), (70, 8, 3, 50), (2, 2, 3, 2)):
+        static = to_static(f, backend="c", strict=True)
+        x = np.random.RandomState(0).randint(-99, 99, shape).astype(dtype)
+        for got, wanted in zip(static(x), f(x)):
+            np.testing.assert_array_equal(got, wanted)
+        assert ("dy_turn_" in static.program(x).native_code) == (x.itemsize >= 4 and shape[0] > 2)

@@ -82,7 +82,7 @@ def _pretransposed(emitter: Emitter, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
     rows, columns = x.shape
     source, target = emitter.pointer(x), emitter.name(value)
-    emitter.part([f"    dy_turn_{x.dtype.itemsize}({source}, {rows}, {columns}, {target});"])
+    emitter.part([f"    dy_turn_{x.dtype.itemsize}({source}, {columns}, {rows}, {columns}, {target}, {rows});"])
 
 
 def matrix(emitter: Emitter, value: Value, turned: bool) -> Matrix:

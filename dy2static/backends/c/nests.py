@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Iterator, List, Optional, Sequence, Union
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ...ir.dims import Size, is_known
 from ...ir.graph import Value
@@ -13,6 +13,9 @@ from .emitter import Emitter
 
 #: Nanoseconds that it takes to copy one element.
 _COPY = 0.4
+
+#: From so many rows and columns on, a matrix is turned in squares.
+_TURNED = 4
 
 
 @contextlib.contextmanager
@@ -59,7 +62,8 @@ def copy(emitter: Emitter, target: Place, source: Place, pointer: str) -> None:
     """Loops that write the elements of one place to another of the same shape; pointer: the base of the target."""
     axes = merged_axes(target.shape, (target, source))
     names = [f"k{k}" for k in range(len(axes))]
-    to, of = ([*_terms(names, [place.strides[part[-1]] for part in axes])] for place in (target, source))
+    steps, jumps = ([place.strides[part[-1]] for part in axes] for place in (target, source))
+    to, of = [*_terms(names, steps)], [*_terms(names, jumps)]
     text = f"{pointer}[{' + '.join([*begin_of(target), *to]) or '0'}] = {emitter.element(source, of)};"
     if not axes:
         emitter.line(text)
@@ -68,11 +72,45 @@ def copy(emitter: Emitter, target: Place, source: Place, pointer: str) -> None:
     count = math.prod(sizes)
     levels = [Level(name, size, name == names[-1]) for name, size in zip(names, sizes)]
     share = cut(levels, count, count * _COPY) if is_known(count) else None
-    lines = ["    " * (k + 1) + (loop(name, "begin", "end") if share is not None and share.name == name else loop(name, 0, size))
-             for k, (name, size) in enumerate(zip(names, sizes))]
-    lines = [line[:-2] for line in lines]                                  # one statement needs no braces
-    lines.insert(-1, "    " * len(sizes) + "#pragma omp simd")             # no iteration writes where another one reads
-    emitter.part([*lines, "    " * (len(sizes) + 1) + text], share)
+    spans = {name: ("begin", "end") if share is not None and share.name == name else (0, size) for name, size in zip(names, sizes)}
+    turned = _turned_axis(target, source, sizes, steps, jumps)
+    if turned is None:
+        lines = ["    " * (k + 1) + loop(name, *spans[name])[:-2] for k, name in enumerate(names)]  # one statement needs no braces
+        lines.insert(-1, "    " * len(sizes) + "#pragma omp simd")             # no iteration writes where another one reads
+    else:
+        text = _turned(emitter, target, source, pointer, names, spans, steps, jumps, turned)
+        around = [name for k, name in enumerate(names[:-1]) if k != turned]
+        lines = ["    " * (k + 1) + loop(name, *spans[name])[:-2] for k, name in enumerate(around)]
+    emitter.part([*lines, "    " * (len(lines) + 1 - (turned is None)) + text], share)
+
+
+def _turned_axis(target: Place, source: Place, sizes: Sequence[Size], steps: Sequence[Size],
+                 jumps: Sequence[Size]) -> Optional[int]:
+    """The axis along which elements of the source stand side by side, if those of the target do along the last one; else None."""
+    if source.base.ndim == 0 or source.base.dtype != target.base.dtype or source.base.dtype.itemsize not in (4, 8) \
+            or steps[-1] != 1 or jumps[-1] in (0, 1):
+        return None
+    long = [not is_known(size) or size >= _TURNED for size in sizes]
+    return next((k for k, jump in enumerate(jumps[:-1]) if jump == 1 and long[k] and long[-1]), None)
+
+
+def _turned(emitter: Emitter, target: Place, source: Place, pointer: str, names: Sequence[str],
+            spans: Dict[str, Tuple[Size, Size]], steps: Sequence[Size], jumps: Sequence[Size], axis: int) -> str:
+    """The call that writes a matrix of the source, whose columns are an axis and whose rows are the last one, turned."""
+    inside = (axis, len(names) - 1)
+    at = [spans[name][0] if k in inside else name for k, name in enumerate(names)]
+    (first, end), (top, bottom) = (spans[names[k]] for k in inside)
+
+    def address(place: Place, base: str, strides: Sequence[Size]) -> str:
+        terms = [name if stride == 1 else f"{name} * {stride}" for name, stride in zip(at, strides) if stride and name != 0]
+        return " + ".join([base, *begin_of(place), *map(str, terms)])
+
+    return (f"dy_turn_{source.base.dtype.itemsize}({address(source, emitter.name(source.base), jumps)}, {jumps[-1]}, "
+            f"{_length(top, bottom)}, {_length(first, end)}, {address(target, pointer, steps)}, {steps[axis]});")
+
+
+def _length(begin: Size, end: Size) -> str:
+    return str(end) if begin == 0 else f"{end} - {begin}"
 
 
 def begin_of(place: Place) -> List[str]:

@@ -81,21 +81,75 @@ static inline int64_t dy_larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A matrix turned: block by block, so that both sides stay in the first cache.  Elements are copied as bytes, because they may be
-   of any type. */
-#define DY_DEFINE_TURN(SIZE)                                                                                            \
-    static inline void dy_turn_##SIZE(const void *from, const int64_t rows, const int64_t columns, void *to)            \
+/* A matrix turned: block by block, so that both sides stay in the first cache, and four by four.  Elements are copied as bytes, because
+   they may be of any type.  Rows are so many elements apart. */
+#define DY_DEFINE_TURN(SIZE, SQUARE)                                                                                   \
+    static inline void dy_turn_block_##SIZE(const char *from, const int64_t apart, const int64_t rows,                 \
+                                            const int64_t columns, char *to, const int64_t next)                       \
+    {                                                                                                                  \
+        const int64_t fours = rows / 4 * 4, squares = columns / 4 * 4;                                                 \
+        for (int64_t i = 0; i < fours; i += 4) {                                                                       \
+            for (int64_t j = 0; j < squares; j += 4)                                                                   \
+                SQUARE(from + (i * apart + j) * SIZE, apart * SIZE, to + (j * next + i) * SIZE, next * SIZE);          \
+            for (int64_t j = squares; j < columns; j++)                                                                \
+                for (int64_t k = i; k < i + 4; k++)                                                                    \
+                    memcpy(to + (j * next + k) * SIZE, from + (k * apart + j) * SIZE, SIZE);                           \
+        }                                                                                                              \
+        for (int64_t i = fours; i < rows; i++)                                                                         \
+            for (int64_t j = 0; j < columns; j++)                                                                      \
+                memcpy(to + (j * next + i) * SIZE, from + (i * apart + j) * SIZE, SIZE);                               \
+    }                                                                                                                  \
+    static inline void dy_turn_##SIZE(const void *from, const int64_t apart, const int64_t rows, const int64_t columns,\
+                                      void *to, const int64_t next)                                                    \
     {                                                                                                                  \
         for (int64_t i = 0; i < rows; i += 16)                                                                         \
             for (int64_t j = 0; j < columns; j += 16)                                                                  \
-                for (int64_t l = j; l < columns && l < j + 16; l++)                                                    \
-                    for (int64_t k = i; k < rows && k < i + 16; k++)                                                   \
-                        memcpy((char *)to + (l * rows + k) * SIZE, (const char *)from + (k * columns + l) * SIZE, SIZE); \
+                dy_turn_block_##SIZE((const char *)from + (i * apart + j) * SIZE, apart, rows - i < 16 ? rows - i : 16,\
+                                     columns - j < 16 ? columns - j : 16, (char *)to + (j * next + i) * SIZE, next);   \
     }
-DY_DEFINE_TURN(1)
-DY_DEFINE_TURN(2)
-DY_DEFINE_TURN(4)
-DY_DEFINE_TURN(8)
+
+#define DY_TURN_ELEMENTS(SIZE)                                                                                         \
+    static inline void dy_square_##SIZE(const char *from, const int64_t apart, char *to, const int64_t next)           \
+    {                                                                                                                  \
+        for (int i = 0; i < 4; i++)                                                                                    \
+            for (int j = 0; j < 4; j++)                                                                                \
+                memcpy(to + j * next + i * SIZE, from + i * apart + j * SIZE, SIZE);                                   \
+    }                                                                                                                  \
+    DY_DEFINE_TURN(SIZE, dy_square_##SIZE)
+
+#if defined(__clang__)
+#define DY_PICK(WORDS, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#elif defined(__GNUC__)
+#define DY_PICK(WORDS, x, y, ...) __builtin_shuffle(x, y, (WORDS){__VA_ARGS__})
+#endif
+
+#ifdef DY_PICK
+#define DY_TURN_VECTORS(SIZE, WORD)                                                                                    \
+    typedef WORD dy_words_##SIZE __attribute__((vector_size(4 * SIZE)));                                               \
+    typedef WORD dy_words_at_##SIZE __attribute__((vector_size(4 * SIZE), aligned(1), may_alias));                     \
+    static inline void dy_square_##SIZE(const char *from, const int64_t apart, char *to, const int64_t next)           \
+    {                                                                                                                  \
+        const dy_words_##SIZE a = *(const dy_words_at_##SIZE *)from, b = *(const dy_words_at_##SIZE *)(from + apart),  \
+                              c = *(const dy_words_at_##SIZE *)(from + 2 * apart),                                     \
+                              d = *(const dy_words_at_##SIZE *)(from + 3 * apart);                                     \
+        const dy_words_##SIZE low = DY_PICK(dy_words_##SIZE, a, b, 0, 4, 1, 5),                                        \
+                              high = DY_PICK(dy_words_##SIZE, a, b, 2, 6, 3, 7),                                       \
+                              low_ = DY_PICK(dy_words_##SIZE, c, d, 0, 4, 1, 5),                                       \
+                              high_ = DY_PICK(dy_words_##SIZE, c, d, 2, 6, 3, 7);                                      \
+        *(dy_words_at_##SIZE *)to = DY_PICK(dy_words_##SIZE, low, low_, 0, 1, 4, 5);                                   \
+        *(dy_words_at_##SIZE *)(to + next) = DY_PICK(dy_words_##SIZE, low, low_, 2, 3, 6, 7);                          \
+        *(dy_words_at_##SIZE *)(to + 2 * next) = DY_PICK(dy_words_##SIZE, high, high_, 0, 1, 4, 5);                    \
+        *(dy_words_at_##SIZE *)(to + 3 * next) = DY_PICK(dy_words_##SIZE, high, high_, 2, 3, 6, 7);                    \
+    }                                                                                                                  \
+    DY_DEFINE_TURN(SIZE, dy_square_##SIZE)
+#else
+#define DY_TURN_VECTORS(SIZE, WORD) DY_TURN_ELEMENTS(SIZE)
+#endif
+
+DY_TURN_ELEMENTS(1)
+DY_TURN_ELEMENTS(2)
+DY_TURN_VECTORS(4, int32_t)
+DY_TURN_VECTORS(8, int64_t)
 
 static inline int64_t dy_floor_divide(int64_t a, int64_t b)
 {
