@@ -176,3 +176,51 @@ def test_updates_load_several_elements_at_a_time(dtype, monkeypatch):
         first = (changed.ctypes.data - whole.ctypes.data) // whole.itemsize
         assert np.array_equal(whole[:first], before[:first]) and np.array_equal(whole[first + changed.size:], before[first + changed.size:])
     assert device.launched == 1 and f"e0[{2 if dtype == 'float64' else 4}]" in region.kernel.text
+
+
+def doubled(x):
+    return ops.tanh(x) * 2.0
+
+
+def joined_again(x, b):
+    inner = ops.concat(ops.exp(x), ops.tanh(x), axis=0)
+    return ops.sum(ops.concat(inner, doubled(x), axis=0), axis=(1,)), ops.sum(inner, axis=(0,))
+
+
+#: Functions of two arrays of 4 x 8, whose results are sums over joined arrays, with their steps: those of the same without a join, and
+#: those that copy.
+JOINED = {
+    "in place": (lambda x, b: ops.sum(ops.concat(ops.sum(x, axis=(0,), keepdims=True), doubled(b), axis=0), axis=(1,)), 0),
+    "joined twice": (joined_again, 0),
+    "twice the same": (lambda x, b: (lambda y: ops.sum(ops.concat(y, y, axis=0), axis=(1,)))(ops.matmul(x, b, transb=True)), 1),
+    "inputs": (lambda x, b: ops.sum(ops.concat(x, b, axis=0), axis=(1,)), 1),
+    "a result": (lambda x, b: ops.concat(doubled(x), ops.exp(b), axis=0), 1),
+    "also a result": (lambda x, b: (lambda y: (y, ops.sum(ops.concat(y, ops.exp(b), axis=0), axis=(1,))))(doubled(x)), 1),
+    "side by side": (lambda x, b: ops.sum(ops.concat(doubled(x), ops.exp(b), b, axis=1), axis=(0,)), 1),
+    "stacked": (lambda x, b: ops.sum(ops.stack(doubled(x), ops.exp(b), axis=0), axis=(1,)), 0),
+    "stacked inside": (lambda x, b: ops.sum(ops.stack(doubled(x), ops.exp(b), x, axis=2), axis=(0,)), 1),
+    "not aligned": (lambda x, b: ops.sum(ops.concat(ops.sum(x, axis=(1,)), ops.getitem(ops.sum(b, axis=(1,)), index=(slice(1, None),)),
+                                                    ops.sum(ops.exp(b), axis=(1,)), axis=0)), None),
+    "many": (lambda x, b: ops.sum(ops.concat(*[(x, b)[k % 2] for k in range(11)], axis=0), axis=(1,)), 2),
+    "a view": (lambda x, b: ops.sum(ops.concat(ops.reshape(doubled(x), shape=(2, 16)), ops.reshape(b, shape=(2, 16)), axis=0)), 1),
+    "turned": (lambda x, b: ops.sum(ops.concat(ops.transpose(x, axes=(1, 0)), ops.transpose(doubled(b), axes=(1, 0)), axis=1),
+                                    axis=(0,)), 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_operands_of_joins_are_made_in_place(dtype):
+    cases = [case(function, array(4, 8, dtype=dtype), array(4, 8, dtype=dtype), number=number)
+             for number, (function, _) in enumerate(JOINED.values())]
+    results(cases)
+    for name, one in zip(JOINED, cases):
+        copies = JOINED[name][1]
+        found = [nodes for nodes in one.region.function.origins if nodes[0].op.name in ("concat", "stack")]
+        assert copies is None or len(found) == copies, name
+
+
+def test_arrays_that_are_joined_need_no_further_memory():
+    """What is joined lives as long as the result, and where it stands."""
+    one = case(lambda x: ops.sum(ops.concat(*[ops.tanh(x * float(k)) for k in range(1, 6)], axis=0), axis=(1,)), array(64, 64))
+    assert one.region.scratch == 5 * 64 * 64 * 4
+    results([one])

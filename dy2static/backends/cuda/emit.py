@@ -21,6 +21,7 @@ from ..run_sizes import with_run_sizes
 from .counts import with_counts
 from .kernels.alone import ALONE
 from .kernels.finished_products import finish_of, write_finished
+from .kernels.joins import JOINS, join_in_place
 from .kernels.writes import WRITES, is_taken
 from .nests.render import reduces, render
 from .program.steps import DeviceFunction, OpenFunction
@@ -116,6 +117,9 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: b
             function.put_at(place.base, number)
         else:
             copied.append((value, number))
+    for part in fused.parts:
+        if isinstance(part, Node) and part.op.name in JOINS:
+            join_in_place(function, part, made)
     function.needed = fused.needed
     finishing: Set[object] = set()                                     # groups that are steps together with the product before
     for part, following in zip(fused.parts, (*fused.parts[1:], None)):

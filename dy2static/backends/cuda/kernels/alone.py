@@ -1,4 +1,4 @@
-"""Nodes that are no loop nest: products, copies, joins, and elements picked by arrays of indices.
+"""Nodes that are no loop nest: products, copies, and elements picked by arrays of indices.
 
 An index that is out of range wraps, as in CuPy; eager code raises no error either.
 """
@@ -21,6 +21,7 @@ from ..text.dtypes import constant, loaded, register_type
 from ..text.function import FunctionText, KernelText
 from ..text.indices import address, split_index
 from ..text.operands import element, wrapped
+from .joins import JOINS
 from .scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
 from .windows import WINDOWS
 from .writes import WRITES
@@ -67,23 +68,6 @@ def _fill(function: FunctionText, node: Node, text: str) -> None:
     kernel = function.elements(count)
     kernel.line(f"{kernel.memory(value, True)}[k] = {text};")
     function.launch_elements(kernel, count)
-
-
-def _concat(function: FunctionText, node: Node) -> None:
-    (value,), axis, start = node.outputs, node.attrs["axis"], 0
-    strides = compact_strides(value.shape)
-    for operand in node.inputs:
-        target = Place(value, operand.shape, strides, start * strides[axis])
-        function.copy(target, function.places.of(operand), function.pointer(value))
-        start += operand.shape[axis]
-
-
-def _stack(function: FunctionText, node: Node) -> None:
-    (value,), axis = node.outputs, node.attrs["axis"]
-    strides = compact_strides(value.shape)
-    for k, operand in enumerate(node.inputs):
-        target = Place(value, operand.shape, strides[:axis] + strides[axis + 1:], k * strides[axis])
-        function.copy(target, function.places.of(operand), function.pointer(value))
 
 
 def _constant(function: FunctionText, node: Node) -> None:
@@ -271,7 +255,7 @@ def _argument_of_lines(function: FunctionText, node: Node, lines: Size, by_block
 
 #: Ops by name.
 ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
-    "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice, "concat": _concat,
-    "stack": _stack, "constant": _constant, "arange": _arange, "philox": _philox,
-    "take": _take, "take_along": _take_along, "add_along": _add_along,
-    "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument, **WINDOWS, **SCANS, **WRITES}
+    "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice,
+    "constant": _constant, "arange": _arange, "philox": _philox, "take": _take, "take_along": _take_along, "add_along": _add_along,
+    "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument,
+    **JOINS, **WINDOWS, **SCANS, **WRITES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import AbstractSet, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -144,12 +144,20 @@ class KernelText:
                              threads if isinstance(threads, int) else most)
 
 
+class _Part(NamedTuple):
+    """Memory that is a part of a piece: the number of that pointer, and how many bytes from there it begins."""
+
+    whole: int
+    begin: int
+
+
 class FunctionText:
     """The steps of one function while they are written.
 
     prefix: how the names of its kernels begin.  plan: how cuDNN computes a convolution, None where it does not.  needed: the
     values that must be in memory at present.  nodes: what the steps compute that are added at present.
-    draws: what each kernel that reads it computes itself, from a key.  wide: for sizes that only the run knows, also if arrays are
+    draws: what each kernel that reads it computes itself, from a key.  joined: values that are made as parts of other ones, and how
+    many bytes from where these begin.  wide: for sizes that only the run knows, also if arrays are
     very large.  wanted: whether the steps that are added at present are taken.
     """
 
@@ -165,15 +173,21 @@ class FunctionText:
         self.steps: List[Step] = []
         self.needed: AbstractSet[Value] = frozenset()
         self.draws: Dict[Value, Node] = {}
+        self.joined: Dict[Value, Tuple[Value, int]] = {}
         self.clock = 0
         self.nodes: Tuple[Node, ...] = ()
         self._origins: List[Tuple[Node, ...]] = []
         self._pointers: Dict[Value, int] = {value: number for number, value in enumerate(inputs)}
-        self._pieces: List[Buffer] = []
+        self._pieces: List[Union[Buffer, _Part]] = []
         self.first_output = len(inputs)
         self._first_piece = len(inputs) + len(graph.outputs)
 
     # Sizes that only the run knows
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only the run knows some sizes."""
+        return any(True for node in self.graph.nodes for _ in dims_of(node))
 
     def late(self, function: Callable[..., int], *arguments: Number) -> Any:
         """What a function gives for numbers: a number, or `Late` where not all of them are known."""
@@ -222,7 +236,8 @@ class FunctionText:
     def pointer(self, value: Value) -> int:
         """The number of the pointer to the elements of a value, which gets memory now if it has none."""
         if value not in self._pointers:
-            self._pointers[value] = self._piece(math.prod(value.shape), value.dtype.itemsize)
+            self._pointers[value] = self._part(*self.joined[value]) if value in self.joined else self._piece(
+                math.prod(value.shape), value.dtype.itemsize)
         number = self._pointers[value]
         self.used(number)
         return number
@@ -248,11 +263,19 @@ class FunctionText:
         self._pieces.append(Buffer("", "", self.late(lambda n: max(n, 1) * itemsize, count), self.clock, self.clock))
         return self._first_piece + len(self._pieces) - 1
 
+    def _part(self, whole: Value, begin: int) -> int:
+        """The number of a pointer to memory that is a part of that of another value."""
+        self._pieces.append(_Part(self.pointer(whole), begin))
+        return self._first_piece + len(self._pieces) - 1
+
     def used(self, number: int) -> None:
         """The memory behind a pointer is in use now."""
         if number >= self._first_piece:
             piece = self._pieces[number - self._first_piece]
-            piece.last = max(piece.last, self.clock)
+            if isinstance(piece, _Part):
+                self.used(piece.whole)
+            else:
+                piece.last = max(piece.last, self.clock)
 
     # Steps
 
@@ -338,12 +361,17 @@ class FunctionText:
 
     def finish(self) -> Union[DeviceFunction, OpenFunction]:
         """The function."""
-        if any(True for node in self.graph.nodes for _ in dims_of(node)):
+        buffers = [piece for piece in self._pieces if isinstance(piece, Buffer)]
+        if self.is_open:
             shapes = {size: None for node in self.graph.nodes for value in (*node.inputs, *node.outputs)
                       for size in dims_in(value.type)}
             return OpenFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(self._wanted), self._first_piece,
-                                tuple(self._pieces), tuple(self._origins), tuple(shapes), tuple(self._limits))
-        scratch, pieces = arranged(self._pieces)
+                                tuple(buffers), tuple(self._origins), tuple(shapes), tuple(self._limits))
+        scratch, begins = arranged(buffers)
+        pieces: List[int] = []
+        rest = iter(begins)
+        for piece in self._pieces:                                      # a whole comes before its parts
+            pieces.append(pieces[piece.whole - self._first_piece] + piece.begin if isinstance(piece, _Part) else next(rest))
         return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), self._first_piece, tuple(pieces), scratch,
                               tuple(self._origins))
 
