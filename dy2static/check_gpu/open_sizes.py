@@ -16,7 +16,7 @@ from ..ir.types import Extent, Tensor
 from .samples import Case, CheckedDevice
 
 #: The axes of the operands of functions: the first two sizes are those of a call, the third is known.
-_AXES = {"x": (0, 1), "y": (1, 0), "k": (0, 2), "w": (2, 2), "b": (1,), "c": (2,), "i": (0,)}
+_AXES = {"x": (0, 1), "y": (1, 0), "k": (0, 2), "w": (2, 2), "b": (1,), "c": (2,), "i": (0,), "p": (0, 2, 1), "f": (2, 2, 2)}
 _KNOWN = 6
 
 #: In which dtype NumPy computes what is right: its sums of columns of float32 are far less exact than those of the kernels.
@@ -44,6 +44,28 @@ def _sum(x: Value, *axes: int) -> Value:
     return ops.sum(x, axis=axes, keepdims=False)
 
 
+#: How windows of filters lie in an image.
+_PLACES: Dict[str, Any] = {"stride": (2,), "pad": (5,), "dilate": (1,), "groups": 1}
+
+
+def _convolution(p: Value, f: Value) -> Value:
+    return ops.conv(p, f, size=((p.shape[2] + 4) // 2 + 1,), **_PLACES)
+
+
+def _gradients(p: Value, f: Value) -> Tuple[Value, Value]:
+    y = _convolution(p, f)
+    return ops.conv_transpose(y, f, size=p.shape[2:], **_PLACES), ops.conv_grad_weight(p, y, size=f.shape[2:], **_PLACES)
+
+
+def _largest(p: Value) -> Tuple[Value, Value]:
+    found: Tuple[Value, Value] = ops.max_pool(p, kernel=(3,), size=((p.shape[2] + 1) // 2 + 1,), stride=(2,), pad=(2,))
+    return found
+
+
+def _pooled(p: Value) -> Tuple[Value, Value]:
+    return ops.average_pool(p, kernel=(3,), size=(p.shape[2] + 2,), pad=(2,)), ops.exp(_largest(p)[0])
+
+
 #: Functions of operands with these names.
 FUNCTIONS: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "elements": ("x", lambda x: ops.tanh(x) * 2.0 + x),
@@ -66,6 +88,10 @@ FUNCTIONS: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "largest": ("x", lambda x: (ops.argmax(x, axis=1), ops.argmin(x, axis=0))),
     "product": ("kw", lambda k, w: ops.tanh(_product(k, w))),
     "product with a bias": ("kwc", lambda k, w, c: ops.relu(_product(k, w) + c)),
+    "pooled": ("p", _pooled),
+    "gradient of a pooling": ("p", lambda p: ops.unpick(*_largest(p), kernel=(3,), size=p.shape[2:], stride=(2,), pad=(2,))),
+    "convolution": ("pf", _convolution),
+    "gradients of a convolution": ("pf", _gradients),
     "turned product": ("xk", lambda x, k: _product(ops.transpose(x, axes=(1, 0)), k)),
 }
 

@@ -1,10 +1,13 @@
 """Kernels for sizes that only the run knows: in emulation against NumPy and kernels for known sizes, and in programs."""
+import contextlib
+from unittest.mock import patch
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from cupy_double import on_double
+from cupy_double import on_device, on_double
 from numpy_on_double import array
 
 from dy2static import InputSpec, to_static
@@ -14,7 +17,7 @@ from dy2static.backends.cuda.nests import elements, rows, sums
 from dy2static.backends.cuda.text import function
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.check_gpu import open_sizes
-from dy2static.native.emulated import EmulatedDevice, missing
+from dy2static.native.emulated import EmulatedDevice, emulated_cudnn, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -136,6 +139,16 @@ def sequences():
     return lambda xs: [F.sum(F.tanh(lin(embed(x))), axis=0) for x in xs], (embed, lin)
 
 
+def convolutional():
+    first, up = L.Convolution2D(2, 3, 3, stride=2, pad=1), L.Deconvolution2D(3, 2, 2, stride=2)
+
+    def function(x):
+        h = F.relu(first(x))
+        h = F.max_pooling_2d(h, 2, 1, cover_all=False) + F.average_pooling_2d(h, 2, 1)
+        return F.tanh(up(h))
+    return function, (first, up)
+
+
 def ints(*shape):
     return cupy.array(np.random.RandomState(len(shape)).randint(0, 5, shape).astype("i"))
 
@@ -158,6 +171,31 @@ def test_programs_with_free_sizes_are_kernels():
 def test_lists_of_sequences_of_fresh_lengths_are_kernels():
     static = trained(sequences, [([ints(a), ints(b)],) for a, b in ((3, 4), (5, 7), (6, 2))])
     assert any("const int size0" in p.native_code for p in static.dispatcher.programs)
+
+
+@pytest.mark.parametrize("spec", [[None, 2, 9, 9], [None, 2, None, 9]], ids=["batch", "batch and height"])
+@pytest.mark.parametrize("kind", ["cuDNN", "products", "never"])
+@on_double
+def test_convolutions_and_pooling_of_free_sizes_are_steps_of_regions(kind, spec):
+    """cuDNN has a plan for each size; a region is launched for these sizes, and replayed when they come again."""
+    device, library = OF_LIBRARY["cupy", True].device(0), emulated_cudnn()
+    heights = (9, 9, 9) if spec[2] else (9, 12, 7)
+    calls = [(array(n, 2, height, 9, seed=n),) for n, height in [*zip((2, 3, 4), heights)] * 3]
+    before, replayed = library.dy_cudnn_computed(), on_device() or device.state.replays
+    with contextlib.ExitStack() as stack:
+        if kind == "never":
+            stack.enter_context(chainer.using_config("use_cudnn", "never"))
+        if kind == "products" and not on_device():
+            stack.enter_context(patch.object(device, "_cudnn", None))
+        static = trained(convolutional, calls, input_spec=[InputSpec(spec)])
+        computed = library.dy_cudnn_computed() - before
+        for x in [calls[0][0]] * 6:
+            static(x)
+    program = static.dispatcher.programs[-1]
+    assert "convolve_images" not in program.source and "take_maximum" not in program.source and "native(" in program.source
+    if not on_device():
+        assert computed == (6 * len(calls) if kind == "cuDNN" else 0)
+        assert device.state.replays > replayed
 
 
 @pytest.mark.stand_in("it counts graphs, which only the emulator does")

@@ -22,6 +22,7 @@ from .counts import with_counts
 from .kernels.alone import ALONE
 from .kernels.finished_products import finish_of, write_finished
 from .kernels.joins import JOINS, join_in_place
+from .kernels.windows import WINDOWS
 from .kernels.writes import WRITES, is_taken
 from .nests.render import reduces, render
 from .program.steps import DeviceFunction, OpenFunction
@@ -76,7 +77,8 @@ def _is_array(value: Value) -> bool:
 #: Ops besides elementwise ones whose kernels are right for sizes that only the run knows.
 _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *layout.RULES, "matmul", "reshape", "pretransposed", "concat", "stack", "full", "arange", "philox", "take",
-    "take_along", "add_along", "scatter_add", "argmax", "argmin", "cumsum", "cumprod", "shift", "pad")) - {"getitem", "diagonal"}
+    "take_along", "add_along", "scatter_add", "argmax", "argmin", "cumsum", "cumprod", "shift", "pad",
+    *WINDOWS)) - {"getitem", "diagonal"}
 
 
 def _has_steps(node: Node) -> bool:

@@ -81,6 +81,13 @@ struct dy_half {
 /* A number of any type, rounded to float16. */
 template <class T> static __device__ __forceinline__ float dy_rounded(T x) { return dy_half(x); }
 
+/* What sizes that only the run knows are computed with, as on the host. */
+template <class A, class B> static __device__ __forceinline__ auto dy_larger(A a, B b) -> decltype(a + b) { return a > b ? a : b; }
+template <class A, class B> static __device__ __forceinline__ auto dy_floor_divide(A a, B b) -> decltype(a + b)
+{
+    return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
 /* N elements that stand side by side, in loads of up to 16 bytes where they are aligned.  left: how many there are, at
  * least one; others get the number of the first. */
 template <int bytes> struct alignas(bytes) dy_words { uint32_t word[bytes / 4]; };

@@ -27,7 +27,7 @@ class _Part(NamedTuple):
     def is_made_in_place(self, function: FunctionText) -> bool:
         """Whether the operand is made where it stands."""
         base = function.places.of(self.operand).base
-        return function.joined.get(base) == (self.target.base, self._bytes_before())
+        return base in function.joined and function.joined[base] == (self.target.base, self._bytes_before())
 
     def can_be_made_in_place(self, function: FunctionText, made: AbstractSet[Value]) -> bool:
         """Whether the operand can be made where it stands.  made: what the nodes of the function make."""

@@ -182,10 +182,13 @@ def _stack(pointer: int, dtype: Any, shape: Sizes, strides: Sizes, turned: bool 
 
 
 def _conv(function: FunctionText, node: Node) -> None:
+    (value,), (x, w) = node.outputs, node.inputs
+    convolved(function, FORWARD, node, x, w, value, lambda: _conv_of_patches(function, node))
+
+
+def _conv_of_patches(function: FunctionText, node: Node) -> None:
     """Filters times patches, for each image and group."""
     (value,), (x, w), groups = node.outputs, node.inputs, node.attrs["groups"]
-    if convolved(function, FORWARD, node, x, w, value):
-        return
     windows = Windows.of(node, x.shape[2:], w.shape[2:], value.shape[2:])
     batch, filters, spots = x.shape[0], w.shape[0] // groups, math.prod(windows.spots)
     inner = w.shape[1] * math.prod(windows.kernel)
@@ -200,10 +203,13 @@ def _conv(function: FunctionText, node: Node) -> None:
 
 
 def _conv_transpose(function: FunctionText, node: Node) -> None:
+    (value,), (x, w) = node.outputs, node.inputs
+    convolved(function, IMAGE, node, value, w, x, lambda: _conv_transpose_of_patches(function, node))
+
+
+def _conv_transpose_of_patches(function: FunctionText, node: Node) -> None:
     """Turned filters times images, for each image and group, and the patches added up."""
     (value,), (x, w), groups = node.outputs, node.inputs, node.attrs["groups"]
-    if convolved(function, IMAGE, node, value, w, x):
-        return
     windows = Windows.of(node, value.shape[2:], w.shape[2:], x.shape[2:])
     batch, filters, spots = x.shape[0], w.shape[0] // groups, math.prod(windows.spots)
     inner = w.shape[1] * math.prod(windows.kernel)
@@ -223,10 +229,13 @@ def _conv_transpose(function: FunctionText, node: Node) -> None:
 
 
 def _conv_grad_weight(function: FunctionText, node: Node) -> None:
+    (value,), (x, g) = node.outputs, node.inputs
+    convolved(function, FILTERS, node, x, value, g, lambda: _conv_grad_weight_of_patches(function, node))
+
+
+def _conv_grad_weight_of_patches(function: FunctionText, node: Node) -> None:
     """Gradients times patches of all images: one sum over images and windows, for each group."""
     (value,), (x, g), groups = node.outputs, node.inputs, node.attrs["groups"]
-    if convolved(function, FILTERS, node, x, value, g):
-        return
     windows = Windows.of(node, x.shape[2:], value.shape[2:], g.shape[2:])
     batch, filters, spots = x.shape[0], value.shape[0] // groups, math.prod(windows.spots)
     inner = value.shape[1] * math.prod(windows.kernel)

@@ -87,6 +87,7 @@ def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Opt
     if isinstance(step, Copy):
         return Words("copy", (step.target, step.source), [*map(settled, (step.target_begin, step.source_begin, step.nbytes))])
     if isinstance(step, Convolve):
+        assert isinstance(step.plan, Plan)
         return Words("convolution", (step.first, step.second, step.out, step.workspace), step.plan.words())
     if isinstance(step, Finished):
         return _finished(step, device, module)
@@ -114,6 +115,7 @@ def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], ad
         source = _bytes(device, addresses[step.source], step.source_begin, step.nbytes)
         _bytes(device, addresses[step.target], step.target_begin, step.nbytes)[...] = source
     elif isinstance(step, Convolve):
+        assert isinstance(step.plan, Plan)
         operands = [addresses[number] for number in (step.first, step.second, step.out)]
         device.convolve(step.plan, operands, addresses[step.workspace])
     elif isinstance(step, Finished):

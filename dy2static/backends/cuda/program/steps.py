@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
 from ....ir.graph import Node
 from ....native.cudnn import Plan
@@ -53,10 +53,18 @@ class Product:
 
 
 @dataclass(frozen=True)
+class LatePlan:
+    """How cuDNN computes a convolution some of whose sizes only the run knows: what gives the plan, and the sizes that it takes."""
+
+    function: Callable[..., Optional[Plan]]
+    sizes: Tuple[Number, ...]
+
+
+@dataclass(frozen=True)
 class Convolve:
     """A convolution by cuDNN.  first, second, out, workspace: the numbers of their pointers."""
 
-    plan: Plan
+    plan: Union[Plan, LatePlan]
     first: int
     second: int
     out: int
@@ -189,6 +197,10 @@ class OpenFunction:
         if isinstance(step, Launch):                                   # there are many of these
             return Launch(step.kernel, sizes.of(step.blocks), sizes.of(step.threads), step.pointers,
                           tuple([sizes.of(number) for number in step.numbers]))
+        if isinstance(step, Convolve) and isinstance(step.plan, LatePlan):
+            plan = step.plan.function(*map(sizes.of, step.plan.sizes))
+            assert plan is not None, "a step that is wanted has a plan"
+            return replace(step, plan=plan)
         found: Step = sizes.all(step)
         return found
 

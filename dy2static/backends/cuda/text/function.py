@@ -157,13 +157,14 @@ class FunctionText:
     prefix: how the names of its kernels begin.  plan: how cuDNN computes a convolution, None where it does not.  needed: the
     values that must be in memory at present.  nodes: what the steps compute that are added at present.
     draws: what each kernel that reads it computes itself, from a key.  joined: values that are made as parts of other ones, and how
-    many bytes from where these begin.  wide: for sizes that only the run knows, also if arrays are
-    very large.  wanted: whether the steps that are added at present are taken.
+    many bytes from where these begin.  is_open: whether only the run knows some sizes; wide: then also for very large arrays.
+    wanted: whether the steps that are added at present are taken.
     """
 
     def __init__(self, graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: bool = False):
         self.graph, self.prefix, self.plan, self.wide = graph, prefix, plan, wide
         inputs = [value for value in graph.inputs if isinstance(value.type, Tensor)]
+        self.is_open = any(True for node in graph.nodes for _ in dims_of(node))
         self.lates: Dict[str, Late] = {}
         self.wanted: Optional[Late] = None
         self._wanted: List[Optional[Late]] = []
@@ -183,11 +184,6 @@ class FunctionText:
         self._first_piece = len(inputs) + len(graph.outputs)
 
     # Sizes that only the run knows
-
-    @property
-    def is_open(self) -> bool:
-        """Whether only the run knows some sizes."""
-        return any(True for node in self.graph.nodes for _ in dims_of(node))
 
     def late(self, function: Callable[..., int], *arguments: Number) -> Any:
         """What a function gives for numbers: a number, or `Late` where not all of them are known."""
