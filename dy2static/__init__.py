@@ -8,34 +8,38 @@ compat.install()
 
 __version__ = "0.2.0"
 
-from dy2static import export, extensions, pipeline  # noqa: E402
-from dy2static.api import enable_to_static, ignore_module, not_to_static, set_code_level, set_pass_level, set_verbosity, to_static
-from dy2static.backends.pipelines import pipelines
-from dy2static.errors import (
-    CaptureError,
-    CheckWarning,
-    DivergenceError,
-    Dy2StaticError,
-    FallbackWarning,
-    LoadError,
-    SaveError,
-    SaveWarning,
-    SettingWarning,
-)
-from dy2static.freezing import freeze, unfreeze  # noqa: E402
-from dy2static.paddle.executor import Executor  # noqa: E402
-from dy2static.paddle.models import load_inference_model  # noqa: E402
-from dy2static.paddle.names import install as install_paddle_names  # noqa: E402
-from dy2static.paddle.places import CPUPlace, CUDAPlace  # noqa: E402
-from dy2static.paddle.traced_layer import TracedLayer  # noqa: E402
-from dy2static.paddle.translator import ProgramTranslator  # noqa: E402
-from dy2static.input_spec import InputSpec  # noqa: E402
-from dy2static.lowering.registration import register_lowering  # noqa: E402
-from dy2static.saved.layer import TranslatedLayer  # noqa: E402
-from dy2static.saved.loading import load  # noqa: E402
-from dy2static.saved.saving import save  # noqa: E402
-from dy2static.static_function import BoundStaticFunction, StaticFunction  # noqa: E402
-from dy2static.static_graph import patch_chainer, static_code, static_graph  # noqa: E402
+from dy2static.runtime.collection import uncollected  # noqa: E402
+
+with uncollected():                                     # what is imported stays: collections would find nothing
+    from dy2static import export, extensions, pipeline
+    from dy2static.api import enable_to_static, ignore_module, not_to_static, to_static
+    from dy2static.api import set_code_level, set_pass_level, set_verbosity
+    from dy2static.backends.pipelines import pipelines
+    from dy2static.errors import (
+        CaptureError,
+        CheckWarning,
+        DivergenceError,
+        Dy2StaticError,
+        FallbackWarning,
+        LoadError,
+        SaveError,
+        SaveWarning,
+        SettingWarning,
+    )
+    from dy2static.freezing import freeze, unfreeze
+    from dy2static.paddle.executor import Executor
+    from dy2static.paddle.models import load_inference_model
+    from dy2static.paddle.names import install as install_paddle_names
+    from dy2static.paddle.places import CPUPlace, CUDAPlace
+    from dy2static.paddle.traced_layer import TracedLayer
+    from dy2static.paddle.translator import ProgramTranslator
+    from dy2static.input_spec import InputSpec
+    from dy2static.lowering.registration import register_lowering
+    from dy2static.saved.layer import TranslatedLayer
+    from dy2static.saved.loading import load
+    from dy2static.saved.saving import save
+    from dy2static.static_function import BoundStaticFunction, StaticFunction
+    from dy2static.static_graph import patch_chainer, static_code, static_graph
 
 pipeline.install()
 install_paddle_names()

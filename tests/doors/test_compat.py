@@ -126,16 +126,16 @@ def test_another_chainer_is_refused_by_name(tmp_path):
     assert f"BackendError: D2S401: chainer.variable in {module} is not Chainer 7.8.1's" in text
 
 
-def test_numpy_is_left_alone():
+def test_numpy_and_the_garbage_collector_are_left_alone():
     status, text = run_python("""
-        import numpy, types
+        import gc, numpy, types
         def names():
             return {name for name, value in vars(numpy).items() if not isinstance(value, types.ModuleType)}
         before = names()
         import dy2static, chainer
-        print(names() ^ before)
+        print(names() ^ before, gc.isenabled())
     """)
-    assert (status, text) == (0, "set()")
+    assert (status, text) == (0, "set() True")
 
 
 def test_installing_twice_is_installing_once():
