@@ -21,8 +21,9 @@ from .emitter import Emitter
 from .kernels_products import Matrix, common_size, matrix, suffix
 from .render_c import render
 
-#: A block has so many rows at most, and at least if they have more bytes than wanted; rows of a tile of the kernel of products.
-_MOST, _LEAST, _BYTES, _TILE = 192, 96, 1 << 19, 12
+#: A block has so many rows at most, and at least if they have more bytes than wanted; columns of a panel of the kernel of products,
+#: which packs rows of the first matrix in panels.
+_MOST, _LEAST, _BYTES, _TILE = 192, 96, 1 << 19, 16
 
 #: Shares of threads, each of which has memory for a block.
 _SHARES = 16
