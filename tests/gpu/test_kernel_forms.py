@@ -224,3 +224,56 @@ def test_arrays_that_are_joined_need_no_further_memory():
     one = case(lambda x: ops.sum(ops.concat(*[ops.tanh(x * float(k)) for k in range(1, 6)], axis=0), axis=(1,)), array(64, 64))
     assert one.region.scratch == 5 * 64 * 64 * 4
     results([one])
+
+
+def gates(x, b):
+    """As an LSTM has them: parts of sums, side by side in threes."""
+    parts = ops.reshape(ops.tanh(x) + b, shape=(4, 4, 2))
+    first, second = [ops.getitem(parts, index=(slice(None), slice(None), k)) for k in range(2)]
+    return ops.sigmoid(first) * second, ops.exp(second)
+
+
+def halves(x, b):
+    left, right = ops.split(x * 2.0 + b, sizes=(3, 5), axis=1)
+    return ops.exp(left), ops.tanh(right) + 1.0
+
+
+def each_line(x, b):
+    return tuple([ops.exp(row) * float(k) for k, row in enumerate(ops.unstack(x * b, axis=0))])
+
+
+def twice(x, b):
+    y = x * b + 1.0
+    return ops.exp(ops.getitem(y, index=(slice(0, 3),))) + ops.tanh(ops.getitem(y, index=(slice(1, 4),)))
+
+
+def summed(x, b):
+    y = x * b + 1.0
+    return ops.exp(ops.getitem(y, index=(slice(0, 2),))), ops.sum(ops.getitem(y, index=(slice(2, 4),)), axis=(1,))
+
+
+def given(x, b):
+    y = x * b + 1.0
+    return y, ops.exp(ops.getitem(y, index=(slice(0, 2),)))
+
+
+def kept(x, b):
+    """What the sums are made of is needed as a whole, too: views would need memory for it."""
+    y = ops.tanh(x)
+    return ops.exp(ops.getitem(y + b, index=(slice(0, 2),))), y * 2.0
+
+
+def turned(x, b):
+    y = ops.transpose(x, axes=(1, 0)) * 2.0
+    return ops.exp(ops.getitem(ops.reshape(y, shape=(32,)), index=(slice(0, 8),))) + ops.getitem(b, index=(slice(None),))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_what_is_read_in_parts_is_computed_in_parts(dtype):
+    """No array is made that only parts are read of; it is made where parts overlap, or where something else reads it."""
+    functions = {gates: False, halves: False, each_line: False, twice: True, summed: True, given: True, kept: True, turned: True}
+    cases = [case(function, array(4, 8, dtype=dtype), array(8, dtype=dtype), number=number) for number, function in enumerate(functions)]
+    for one, (function, is_made) in zip(cases, functions.items()):
+        pieces = len(one.region.function.pieces)
+        assert bool(pieces) == (is_made and function is not given), function.__name__
+    results(cases)

@@ -28,6 +28,7 @@ from .nests.render import reduces, render
 from .program.steps import DeviceFunction, OpenFunction
 from .text.dtypes import expression, memory_type
 from .text.function import FunctionText, Planner, no_plan
+from .views_first import views_first
 
 #: Tables up to this size stand in the text of kernels.
 _LARGEST_TABLE = 64
@@ -35,7 +36,7 @@ _LARGEST_TABLE = 64
 #: What a region goes through before it becomes kernels.
 REGION = Pipeline("cuda region", "a part of a graph for a GPU, before it becomes kernels", (
     Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False), Pass(with_counts, is_verified=False),
-    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False), Pass(views_first, is_verified=False)))
 
 
 def supported(node: Node) -> bool:
