@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from typing import Dict, NamedTuple, Tuple
 
-from dy2static.native import compiler
-
 
 class Column(NamedTuple):
     """One column of the table.
@@ -40,6 +38,7 @@ COLUMNS = (
 )
 LIMITS = Column("products alone", "limits", ("blas", "onednn", "numpy"), "torch")
 BASE = COLUMNS[0]
+_CPU = Path("/proc/cpuinfo")
 
 # What is installed in the environment of each peer; NumPy comes with all of them or is named.
 PEERS = {
@@ -53,7 +52,7 @@ PEERS = {
 
 def python_of(column, folder):
     """The Python of the column's environment in that folder, or None if it is not installed or the CPU lacks what it needs."""
-    if column.cpu and column.cpu not in compiler.cpu_fields().get("flags", "").split():
+    if column.cpu and column.cpu not in _CPU.read_text().split():
         return None
     if not column.environment:
         return sys.executable

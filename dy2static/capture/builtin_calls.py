@@ -59,7 +59,7 @@ class BuiltinCalls:
 
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for a builtin function or method."""
-        return decided(RULES, self.calls, function)
+        return decided(RULES, self.calls, function).callee(self.calls, function)
 
     def text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Run a method of a text, or a function of texts; symbolic operands make a symbolic text."""

@@ -78,12 +78,18 @@ class Calls:
         self.draws = Draws(capture)
         self.staged_codes = _StagedCodes()
         self._lowering: Set[int] = set()                # callables whose own lowering runs
+        self._rules: Dict[types.FunctionType, Rule] = {}        # which one is for a Python function; it holds throughout a capture
         self.reporting = reporting()
 
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for ``function``."""
         self.capture.heap.rely_on_names(function)
-        return decided(RULES, self, function)
+        if type(function) is not types.FunctionType or self._lowering:
+            return decided(RULES, self, function).callee(self, function)
+        rule = self._rules.get(function)
+        if rule is None:
+            rule = self._rules[function] = decided(RULES, self, function)
+        return rule.callee(self, function)
 
     def lowering_of(self, function: Any) -> Optional[Callable[..., Any]]:
         """The lowering that somebody registered for a function, unless it runs: then it calls the function itself."""

@@ -20,12 +20,12 @@ class Rule(NamedTuple):
     callee: Callable[[Calls, Any], Callable[..., Any]]
 
 
-def decided(rules: Sequence[Rule], calls: Calls, function: Any) -> Callable[..., Any]:
-    """What is called for a function, by the first rule that is for it; the last one is for all."""
+def decided(rules: Sequence[Rule], calls: Calls, function: Any) -> Rule:
+    """The first rule that is for a function; the last one is for all."""
     for rule in rules:
         if rule.applies(calls, function):
             break
-    return rule.callee(calls, function)
+    return rule
 
 
 def table(rules: Sequence[Rule]) -> List[str]:
