@@ -165,10 +165,12 @@ static void check(void)
         float *blocked = aligned_alloc(64, w->batch * in_whole(w->in) * places * 4);
         float *made = aligned_alloc(64, w->batch * in_whole(w->out) * spots * 4);
         float *scale = numbers(w->out), *shift = numbers(w->out);
-        table.of(w->batch, w->in, places, x, blocked);
-        if ((w->groups == w->in ? table.depthwise : table.conv)(w, blocked, f, scale, shift, 0, made))
+        blocks_of(w->batch, w->in, places, x, blocked);
+        const int is_small = (own.algorithm == DY_BLOCKS_BY_RULES || own.algorithm == DY_BLOCKS_GROUPED) && takes(w);
+        dy_blocks_function *const function = w->groups == w->in ? blocks_depthwise : is_small ? blocks_groups : any_conv;
+        if (function(w, blocked, f, scale, shift, 0, made))
             worst = INFINITY;
-        table.back(w->batch, w->out, spots, made, y);
+        blocks_back(w->batch, w->out, spots, made, y);
         for (int64_t b = 0; b < w->batch; b++)
             for (int64_t o = 0; o < w->out; o++)
                 for (int64_t spot = 0; spot < spots; spot++) {
@@ -211,7 +213,7 @@ static void speed(void) {}
 def source_of(kernel, type, speed=False):
     """The C text of a program that prints how far the kernel is off, in units of the last place, and ends with 0 if that is little."""
     name = TYPES[type]
-    kernels = {"product": lambda: products.text(name), "windows": lambda: convolutions.text(name), "blocks": lambda: channel_blocks.TEXT,
+    kernels = {"product": lambda: products.text(name), "windows": lambda: convolutions.text(name), "blocks": channel_blocks.everything,
                "math": lambda: f'#include "dy2static_math.h"\n#define DY_T {type}\n'
                + "".join(f"#define {f}_DY {f}_{name}\n" for f in ("exp", "tanh", "sin", "cos", "erf", "log"))}
     small = "0x1p-24" if type == "float" else "0x1p-53"

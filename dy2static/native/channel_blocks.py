@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence,
 
 import numpy as np
 
-from . import tuning
+from . import compiler, tuning
 from .kernels import algorithms_of, serve, words
 
 HEADER = "dy2static_channel_blocks.h"
@@ -16,14 +16,34 @@ HEADER = "dy2static_channel_blocks.h"
 #: So many taps are summed at a time; with more, sums that are not complete are written to the result.
 PIECE = 1152
 
-TEXT = f"""
-#define DY_T float
-#define DY_PIECE {PIECE}
-#include "dy2static_winograd.h"
-#include "dy2static_blocked_layers.h"
-const dy_blocks_table table = {{any_conv, blocks_depthwise, blocks_expect,
-                               blocks_max, blocks_mean, blocks_join, blocks_of, blocks_back}};
-"""
+#: Names of the algorithms, by their numbers in ``dy2static_channel_blocks.h``.
+ALGORITHMS = ("rules", "direct", "Winograd", "groups")
+
+#: Channels of a group for which there are kernels of their own.
+_SMALL_GROUPS = (4, 8)
+
+_BEFORE = f"#define DY_T float\n#define DY_PIECE {PIECE}\n"
+
+#: The libraries, by name: the lines of the header that declare what is in them, and their tables.
+_PARTS = {
+    "conv": ('#include "dy2static_winograd.h"', "const dy_blocks_dense table = {any_conv, blocks_expect};"),
+    "depthwise": ('#include "dy2static_blocked_depthwise.h"', "dy_blocks_function *const table = blocks_depthwise;"),
+    "groups_4": ('#define DY_GROUPS_4\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
+    "groups_8": ('#define DY_GROUPS_8\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
+    "layers": ('#include "dy2static_blocked_layers.h"',
+               "const dy_blocks_layers table = {blocks_max, blocks_mean, blocks_join, blocks_of, blocks_back};")}
+
+
+def text(name: str) -> str:
+    """The C text of a library."""
+    includes, table = _PARTS[name]
+    return f"{_BEFORE}{includes}\n{table}\n"
+
+
+def everything() -> str:
+    """The C text of the functions of all libraries, without tables: by it their versions are told apart."""
+    lines = {line for includes, _ in _PARTS.values() for line in includes.splitlines()}
+    return _BEFORE + "".join(f"{line}\n" for line in sorted(lines))            # definitions come before includes
 
 
 class Windows(NamedTuple):
@@ -61,6 +81,14 @@ class Windows(NamedTuple):
         infinity = 0x7F800000           # as a float, with what fills the word behind it
         return (*self[:10], int(self.plain), 0, infinity, self.algorithm)
 
+    def library(self) -> str:
+        """The name of the library for a convolution with these windows."""
+        size = self.in_ // self.groups
+        if self.groups == self.in_ == self.out != 1:
+            return "depthwise"
+        is_small = self.groups > 1 and self.in_ == self.out and size in _SMALL_GROUPS and not compiler.has_long_vectors()
+        return f"groups_{size}" if is_small and ALGORITHMS[self.algorithm] in ("rules", "groups") else "conv"
+
     def describe(self) -> str:
         """The windows in words, short."""
         def axes(sizes: Sequence[int]) -> str:
@@ -71,13 +99,11 @@ class Windows(NamedTuple):
                 f"{axes(self.stride)} + {axes(self.pad)} * {axes(self.dilate)}{groups}")
 
 
-#: The library of these functions.
-KERNELS = serve("dy2static_set_channel_blocks", f'#include "{HEADER}"', lambda: TEXT)
+#: The libraries of these functions, by name.
+KERNELS = {name: serve(f"dy2static_set_blocks_{name}", f"#define DY_BLOCKS_{name.upper()}", functools.partial(text, name))
+           for name in _PARTS}
 
-#: Names of the algorithms, by their numbers in ``dy2static_channel_blocks.h``.
-ALGORITHMS = ("rules", "direct", "Winograd", "groups")
-
-_CHOICE = tuning.declare("conv_blocks", "convolutions of images in blocks of channels", lambda: TEXT)
+_CHOICE = tuning.declare("conv_blocks", "convolutions of images in blocks of channels", everything)
 
 
 def tuned(windows: Windows) -> Windows:
@@ -91,7 +117,9 @@ def tuned(windows: Windows) -> Windows:
 
 def candidates(windows: Windows) -> List[str]:
     """The algorithms for these windows, that of the rules first.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
-    return [ALGORITHMS[number] for number in algorithms_of(KERNELS, len(ALGORITHMS), words(windows.members()))]
+    library = windows.library()
+    small = ["groups"] if library.startswith("groups") and KERNELS[library].loaded().find("takes")(words(windows.members())) else []
+    return small + [ALGORITHMS[number] for number in algorithms_of(KERNELS["conv"], len(ALGORITHMS), words(windows.members()))]
 
 
 def calls(windows: Windows, names: Sequence[str]) -> Mapping[str, Callable[[], int]]:
@@ -102,8 +130,8 @@ def calls(windows: Windows, names: Sequence[str]) -> Mapping[str, Callable[[], i
 
 
 def compute(windows: Windows, x: np.ndarray, filters: np.ndarray, y: np.ndarray) -> int:
-    """Call a dense convolution on contiguous arrays; gives 0, or another number if the result is not to be used."""
-    (function,) = (ctypes.c_void_p * 1).from_address(KERNELS.address())
+    """Call a convolution on contiguous arrays; gives 0, or another number if the result is not to be used."""
+    (function,) = (ctypes.c_void_p * 1).from_address(KERNELS[windows.library()].address())
     called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 7)(function or 0)
     return int(called(words(windows.members()), x.ctypes.data, filters.ctypes.data, None, None, None, y.ctypes.data))
 

@@ -209,10 +209,12 @@ def test_every_algorithm_gives_the_same_in_blocks(in_, out, groups, image):
     expected = convolve_blocks(x, filters, (), image, ((1, 1),) * 3, groups, False, False, False, False, None)
     small = ["groups"] if in_ // groups in (4, 8) and "groups" in channel_blocks.candidates(windows) else []    # not with AVX-512
     assert sorted(channel_blocks.candidates(windows)) == ["Winograd", "direct", *small]
-    for algorithm in channel_blocks.candidates(windows):
-        got = np.full(expected.shape, np.nan, np.float32)
+    found = {}
+    for algorithm in ["rules", *channel_blocks.candidates(windows)]:
+        got = found[algorithm] = np.full(expected.shape, np.nan, np.float32)
         assert channel_blocks.compute(windows._replace(algorithm=channel_blocks.ALGORITHMS.index(algorithm)), x, filters, got) == 0
         np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4, err_msg=algorithm)
+    np.testing.assert_array_equal(found["rules"], found[channel_blocks.candidates(windows)[0]])
 
 
 class Stages(chainer.Chain):

@@ -17,15 +17,14 @@ def _conv(emitter: Emitter, node: Node) -> None:
     plain = x.ndim == 4
     windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], attrs["groups"], x.shape[2:4], W.shape[2:],
                       tuple(attrs["size"]), attrs["stride"], attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
-    is_depthwise = attrs["groups"] == windows.in_ == windows.out != 1
-    if not is_depthwise:
+    if windows.library() != "depthwise":
         windows = channel_blocks.tuned(windows)
     rest = iter(more)
     given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
     arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
     emitter.line("{")
     emitter.line(f"    static const dy_blocks windows = {windows.text()};")
-    emitter.line(f"    if ({'dy_blocks_depthwise' if is_depthwise else 'dy_blocks_conv'}({', '.join(arguments)})) goto bail;")
+    emitter.line(f"    if (dy_blocks_{windows.library()}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
 
 
@@ -72,6 +71,11 @@ BLOCKS: Dict[str, Rule] = {
     "join_blocks": _join, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
 
 
+#: What is called of each library; small groups leave to dense convolutions what they do not take.
+_CALLED = {"conv": ("conv", "expect", "groups_4", "groups_8"), "depthwise": ("depthwise",), "groups_4": ("groups_4",),
+           "groups_8": ("groups_8",), "layers": ("max", "mean", "join", "of", "back")}
+
+
 def expect(emitter: Emitter, parts: Sequence[Any]) -> None:
     """Tell the convolution at the head of these parts which filters the next one reads, if the caller has them in memory."""
     convolutions = (part for part in parts[1:] if _is_dense(part)) if _is_dense(parts[0]) else iter(())
@@ -101,4 +105,6 @@ def takes(node: Node) -> bool:
 
 def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
-    return f'#include "{channel_blocks.HEADER}"\n' if "dy_blocks_" in text else ""
+    called = [name for name, functions in _CALLED.items() if any(f"dy_blocks_{function}(" in text for function in functions)]
+    lines = [f"#define DY_BLOCKS_{name.upper()}\n" for name in called]
+    return "".join([*lines, f'#include "{channel_blocks.HEADER}"\n']) if called else ""

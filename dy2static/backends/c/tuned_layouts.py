@@ -17,7 +17,7 @@ from ...passes.channel_blocks import layouts
 from .draws import graph_draws
 
 _CHOICE = tuning.declare("layout", "the layout of the images of a region",
-                         lambda: channel_blocks.TEXT + convolutions.text("f32"))
+                         lambda: channel_blocks.everything() + convolutions.text("f32"))
 
 
 def tuned_layout(graph: Graph, make: Callable[[str], tuning.Call]) -> str:

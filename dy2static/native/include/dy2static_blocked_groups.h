@@ -4,7 +4,7 @@
    dy2static_blocked_depthwise.h.  With filters of three by three, each number of x is read once for all columns of filters that it
    meets.
 
-   Before the include: DY_T, which is float, and DY_PIECE. */
+   Before the include: DY_T, which is float, DY_PIECE, and DY_GROUPS_4, DY_GROUPS_8 or both: for groups of so many channels. */
 #ifndef DY2STATIC_BLOCKED_GROUPS_H
 #define DY2STATIC_BLOCKED_GROUPS_H
 
@@ -18,12 +18,16 @@ typedef struct {
     DY_T one;
 } group_left;
 
+#if DY_BYTES == 32
+typedef int group_lanes __attribute__((vector_size(DY_BYTES)));
+#endif
+
 DY_INLINE group_left left_of(const int size, const DY_T *x, const int64_t c)
 {
     group_left left = {{0}, 0};
 #if DY_BYTES == 32
     if (size < WIDTH) {
-        left.both = (dy_vector)_mm256_permutevar_ps((__m256)load(x), _mm256_set1_epi32((int)c));
+        left.both = __builtin_ia32_vpermilvarps256(load(x), (group_lanes){0} + (int)c);
         return left;
     }
 #endif
@@ -109,10 +113,10 @@ DY_INLINE void group_tile(const int places, const int size, const int step, cons
         group_10_##N##_##S, group_11_##N##_##S};
 
 /* With vectors of 512 bits such groups are computed as one, which has not been compared. */
-#if DY_BYTES <= 32
+#if DY_BYTES <= 32 && defined(DY_GROUPS_4)
 GROUPS(4, 0) GROUPS(4, 1) GROUPS(4, 2)
 #endif
-#if DY_BYTES == 32
+#if DY_BYTES == 32 && defined(DY_GROUPS_8)
 GROUPS(8, 0) GROUPS(8, 1) GROUPS(8, 2)
 #endif
 
@@ -124,21 +128,25 @@ static each_tiles *const *group_tiles_of(const dy_blocks *w)
     (void)step;
     if (w->plain || w->groups == 1 || w->in != w->out || w->in % BLOCK || size * w->kernel[0] * w->kernel[1] > EACH_TAPS)
         return 0;
-#if DY_BYTES <= 32
+#if DY_BYTES <= 32 && defined(DY_GROUPS_4)
     if (size == 4)
         return step == 1 ? groups_4_1 : step == 2 ? groups_4_2 : groups_4_0;
 #endif
-#if DY_BYTES == 32
+#if DY_BYTES == 32 && defined(DY_GROUPS_8)
     if (size == 8)
         return step == 1 ? groups_8_1 : step == 2 ? groups_8_2 : groups_8_0;
 #endif
     return 0;
 }
 
-/* Small groups, if there are tiles for them. */
-static int is_grouped(const dy_blocks *w)
+/* Whether there are tiles for these windows. */
+int takes(const dy_blocks *w) { return group_tiles_of(w) != 0; }
+
+static int blocks_groups(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
+                         const DY_T *residual, DY_T *y)
 {
-    return (w->algorithm == DY_BLOCKS_BY_RULES || w->algorithm == DY_BLOCKS_GROUPED) && group_tiles_of(w);
+    each_tiles *const *const of = group_tiles_of(w);
+    return of ? compute_each(w, of, GROUP_PLACES, w->in / w->groups, x, filters, scale, shift, residual, y) : -1;
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* Maxima and means of windows of arrays in blocks of channels, several of them as one, and the way from and to plain arrays.
 
-   Before the include: dy2static_blocked.h. */
+   Before the include: DY_T, which is float, and DY_PIECE. */
+#include "dy2static_blocked.h"
+
 /* Maxima of windows -------------------------------------------------------------------------------------------------- */
 
 typedef struct {

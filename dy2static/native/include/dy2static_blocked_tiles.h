@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#if defined(__AVX__)
+#if defined(__AVX512F__)                /* for shorter vectors builtins do: to read this takes half a second */
 #include <immintrin.h>
 #endif
 #include "dy2static_tiles.h"
@@ -123,8 +123,8 @@ DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
 #elif DY_BYTES == 32
 DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
 {
-    const __m256 above = _mm256_cmp_ps((__m256)value, _mm256_setzero_ps(), _CMP_NLE_UQ);
-    return (dy_vector)_mm256_min_ps((__m256)caps, _mm256_and_ps(above, (__m256)value));
+    const dy_bits above = (dy_bits)__builtin_ia32_cmpps256(value, (dy_vector){0}, 0x16);         /* not less or equal, and quiet */
+    return __builtin_ia32_minps256(caps, (dy_vector)(above & (dy_bits)value));
 }
 #else
 DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
@@ -239,31 +239,38 @@ typedef void block_tiles(int64_t step, int64_t taps, const DY_T *x, const int32_
     }
 #if DY_BYTES == 64
 #define EACH_TILE(V, S, T)                                                                                              \
-    TILE(1, V, S, T) TILE(2, V, S, T) TILE(3, V, S, T) TILE(4, V, S, T) TILE(5, V, S, T) TILE(6, V, S, T)               \
+    TILE(2, V, S, T) TILE(3, V, S, T) TILE(4, V, S, T) TILE(5, V, S, T) TILE(6, V, S, T)                                \
+    LONG_TILES(V, S, T, S, T)
+/* Only images of two places and a few more have shorter tiles: those for any distance do. */
+#define LONG_TILES(V, S, T, SHORT_S, SHORT_T)                                                                           \
     TILE(7, V, S, T) TILE(8, V, S, T) TILE(9, V, S, T) TILE(10, V, S, T) TILE(11, V, S, T) TILE(12, V, S, T)            \
-    TILE(13, V, S, T) TILE(14, V, S, T)                                                                                 \
+    TILE(1, V, S, T) TILE(13, V, S, T) TILE(14, V, S, T)                                                                \
     static block_tiles *const tiles_##V##_##S##_##T[] = {                                                               \
-        0, tile_1_##V##_##S##_##T, tile_2_##V##_##S##_##T, tile_3_##V##_##S##_##T, tile_4_##V##_##S##_##T,              \
-        tile_5_##V##_##S##_##T, tile_6_##V##_##S##_##T, tile_7_##V##_##S##_##T, tile_8_##V##_##S##_##T,                 \
-        tile_9_##V##_##S##_##T, tile_10_##V##_##S##_##T, tile_11_##V##_##S##_##T, tile_12_##V##_##S##_##T,              \
-        tile_13_##V##_##S##_##T, tile_14_##V##_##S##_##T};
-EACH_TILE(1, 0, 0) EACH_TILE(1, 16, 1) EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EACH_TILE(2, 32, 0) EACH_TILE(2, 16, 1)
+        0, tile_1_##V##_##S##_##T, tile_2_##V##_##SHORT_S##_##SHORT_T, tile_3_##V##_##SHORT_S##_##SHORT_T,  \
+        tile_4_##V##_##SHORT_S##_##SHORT_T, tile_5_##V##_##SHORT_S##_##SHORT_T, tile_6_##V##_##SHORT_S##_##SHORT_T,     \
+        tile_7_##V##_##S##_##T, tile_8_##V##_##S##_##T, tile_9_##V##_##S##_##T, tile_10_##V##_##S##_##T,                \
+        tile_11_##V##_##S##_##T, tile_12_##V##_##S##_##T, tile_13_##V##_##S##_##T, tile_14_##V##_##S##_##T};
+EACH_TILE(1, 0, 0) LONG_TILES(1, 16, 1, 0, 0)
+EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) LONG_TILES(2, 32, 0, 0, 0) LONG_TILES(2, 16, 1, 0, 0)
 #else
-#define EACH_TILE(V, S, T)                                                                                              \
-    TILE(1, V, S, T) TILE(2, V, S, T) TILE(3, V, S, T) TILE(4, V, S, T) TILE(5, V, S, T) TILE(6, V, S, T)               \
+#define EACH_TILE(V, S, T) TILE(2, V, S, T) TILE(3, V, S, T) LONG_TILES(V, S, T, S, T)
+/* Only images of two places and a few more have shorter tiles: those for any distance do. */
+#define LONG_TILES(V, S, T, SHORT_S, SHORT_T)                                                                           \
+    TILE(1, V, S, T) TILE(4, V, S, T) TILE(5, V, S, T) TILE(6, V, S, T)                                                 \
     static block_tiles *const tiles_##V##_##S##_##T[] = {                                                               \
-        0, tile_1_##V##_##S##_##T, tile_2_##V##_##S##_##T, tile_3_##V##_##S##_##T, tile_4_##V##_##S##_##T,              \
-        tile_5_##V##_##S##_##T, tile_6_##V##_##S##_##T};
+        0, tile_1_##V##_##S##_##T, tile_2_##V##_##SHORT_S##_##SHORT_T, tile_3_##V##_##SHORT_S##_##SHORT_T,  \
+        tile_4_##V##_##S##_##T, tile_5_##V##_##S##_##T, tile_6_##V##_##S##_##T};
 #if DY_BYTES == 32
-EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EACH_TILE(2, 32, 0) EACH_TILE(2, 16, 1)
-#define HALF_TILES(S, T)                                                                                                \
-    TILE(1, 1, S, T) TILE(2, 1, S, T) TILE(3, 1, S, T) TILE(4, 1, S, T) TILE(5, 1, S, T) TILE(6, 1, S, T)               \
-    TILE(7, 1, S, T) TILE(8, 1, S, T) TILE(9, 1, S, T) TILE(10, 1, S, T) TILE(11, 1, S, T) TILE(12, 1, S, T)            \
+EACH_TILE(2, 0, 0) LONG_TILES(2, 16, 0, 0, 0) LONG_TILES(2, 32, 0, 0, 0) LONG_TILES(2, 16, 1, 0, 0)
+#define HALF_TILES(S, T, SHORT_S, SHORT_T)                                                                              \
+    TILE(1, 1, S, T) TILE(8, 1, S, T) TILE(9, 1, S, T) TILE(10, 1, S, T) TILE(11, 1, S, T) TILE(12, 1, S, T)            \
     static block_tiles *const half_tiles_##S##_##T[] = {                                                                \
-        0, tile_1_1_##S##_##T, tile_2_1_##S##_##T, tile_3_1_##S##_##T, tile_4_1_##S##_##T, tile_5_1_##S##_##T,          \
-        tile_6_1_##S##_##T, tile_7_1_##S##_##T, tile_8_1_##S##_##T, tile_9_1_##S##_##T, tile_10_1_##S##_##T,            \
+        0, tile_1_1_##S##_##T, tile_2_1_##SHORT_S##_##SHORT_T, tile_3_1_##SHORT_S##_##SHORT_T,              \
+        tile_4_1_##SHORT_S##_##SHORT_T, tile_5_1_##SHORT_S##_##SHORT_T, tile_6_1_##SHORT_S##_##SHORT_T,                 \
+        tile_7_1_##SHORT_S##_##SHORT_T, tile_8_1_##S##_##T, tile_9_1_##S##_##T, tile_10_1_##S##_##T,                    \
         tile_11_1_##S##_##T, tile_12_1_##S##_##T};
-HALF_TILES(0, 0) HALF_TILES(16, 1)
+TILE(2, 1, 0, 0) TILE(3, 1, 0, 0) TILE(4, 1, 0, 0) TILE(5, 1, 0, 0) TILE(6, 1, 0, 0) TILE(7, 1, 0, 0)
+HALF_TILES(0, 0, 0, 0) HALF_TILES(16, 1, 0, 0)
 #define SCATTERED_TILE(P)                                                                                               \
     static void scattered_##P(int64_t step, int64_t taps, const DY_T *x, const int32_t *where, const DY_T *filters,     \
                               DY_T *y, const around *a)                                                                 \

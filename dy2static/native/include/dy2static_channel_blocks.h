@@ -4,8 +4,12 @@
    dy_blocks_conv: a convolution, and what follows it element by element: `y = limit(scale * conv(x, filters) + shift + residual)`.
    dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
    as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
-   dy_blocks_back: from and to (batch, channels, rows, columns).
-   channel_blocks.py sets the table when the library is loaded. */
+   dy_blocks_back: from and to (batch, channels, rows, columns).  dy_blocks_groups_4, dy_blocks_groups_8: dy_blocks_conv for groups of
+   so many channels.
+
+   They are in several libraries, so that what a text does not call is not compiled.  A text says which ones it calls before the
+   include: DY_BLOCKS_CONV, DY_BLOCKS_DEPTHWISE, DY_BLOCKS_GROUPS_4, DY_BLOCKS_GROUPS_8 (with DY_BLOCKS_CONV), DY_BLOCKS_LAYERS.
+   channel_blocks.py builds them, and sets their tables when the library of the text is loaded. */
 #ifndef DY2STATIC_CHANNEL_BLOCKS_H
 #define DY2STATIC_CHANNEL_BLOCKS_H
 
@@ -23,56 +27,85 @@ typedef struct {
 
 enum { DY_BLOCKS_BY_RULES, DY_BLOCKS_DIRECT, DY_BLOCKS_WINOGRAD, DY_BLOCKS_GROUPED };
 
+/* The last three operands may be null.  Above zero: not enough memory, or the result does not count; below: it is not for such windows. */
+typedef int dy_blocks_function(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
+                               const float *residual, float *y);
+
 typedef struct {
-    int (*conv)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
-                const float *residual, float *y);       /* the last three operands may be null; nonzero: not enough memory */
-    int (*depthwise)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
-                     const float *residual, float *y);
+    dy_blocks_function *conv;
     void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
+} dy_blocks_dense;
+
+typedef struct {
     void (*max)(const dy_blocks *, const float *x, float *y);
     void (*mean)(const dy_blocks *, const float *x, float *y);
     void (*join)(int64_t count, const int64_t *channels, const float *const *xs, int64_t batch, int64_t places, float *y);
     void (*of)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
     void (*back)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
-} dy_blocks_table;
-
-#ifndef DY2STATIC_BLOCKED_H          /* the library of these functions has no need of itself */
-static const dy_blocks_table *dy_blocks_functions __attribute__((unused));
-void dy2static_set_channel_blocks(const void *table) { dy_blocks_functions = table; }
+} dy_blocks_layers;
 
 /* Functions, not macros: names of members may be names of arrays in generated code, which can be macros. */
 #define DY_BLOCKS_INLINE static inline __attribute__((always_inline, unused))
+#define DY_BLOCKS_CALLED(NAME, TABLE)                                                                                   \
+    static TABLE *dy_blocks_table_##NAME;                                                                               \
+    void dy2static_set_blocks_##NAME(const void *table) { dy_blocks_table_##NAME = table; }
+#define DY_BLOCKS_OPERANDS                                                                                              \
+    const dy_blocks *w, const float *x, const float *filters, const float *scale, const float *shift, const float *residual, float *y
 
-DY_BLOCKS_INLINE int dy_blocks_conv(const dy_blocks *w, const float *x, const float *filters, const float *scale, const float *shift,
-                                    const float *residual, float *y)
+#ifdef DY_BLOCKS_CONV
+DY_BLOCKS_CALLED(conv, const dy_blocks_dense)
+
+DY_BLOCKS_INLINE int dy_blocks_conv(DY_BLOCKS_OPERANDS)
 {
-    return dy_blocks_functions->conv(w, x, filters, scale, shift, residual, y);
+    return dy_blocks_table_conv->conv(w, x, filters, scale, shift, residual, y);
 }
 
-DY_BLOCKS_INLINE int dy_blocks_depthwise(const dy_blocks *w, const float *x, const float *filters, const float *scale,
-                                         const float *shift, const float *residual, float *y)
-{
-    return dy_blocks_functions->depthwise(w, x, filters, scale, shift, residual, y);
-}
+DY_BLOCKS_INLINE void dy_blocks_expect(const float *filters, int64_t count) { dy_blocks_table_conv->expect(filters, count); }
+#endif
 
-DY_BLOCKS_INLINE void dy_blocks_expect(const float *filters, int64_t count) { dy_blocks_functions->expect(filters, count); }
-DY_BLOCKS_INLINE void dy_blocks_max(const dy_blocks *w, const float *x, float *y) { dy_blocks_functions->max(w, x, y); }
-DY_BLOCKS_INLINE void dy_blocks_mean(const dy_blocks *w, const float *x, float *y) { dy_blocks_functions->mean(w, x, y); }
+#ifdef DY_BLOCKS_DEPTHWISE
+DY_BLOCKS_CALLED(depthwise, dy_blocks_function *const)
+
+DY_BLOCKS_INLINE int dy_blocks_depthwise(DY_BLOCKS_OPERANDS)
+{
+    return (*dy_blocks_table_depthwise)(w, x, filters, scale, shift, residual, y);
+}
+#endif
+
+#define DY_BLOCKS_SMALL_GROUPS(SIZE)                                                                                    \
+    DY_BLOCKS_CALLED(groups_##SIZE, dy_blocks_function *const)                                                          \
+    DY_BLOCKS_INLINE int dy_blocks_groups_##SIZE(DY_BLOCKS_OPERANDS)                                                    \
+    {                                                                                                                   \
+        const int status = (*dy_blocks_table_groups_##SIZE)(w, x, filters, scale, shift, residual, y);                  \
+        return status < 0 ? dy_blocks_conv(w, x, filters, scale, shift, residual, y) : status;                          \
+    }
+#ifdef DY_BLOCKS_GROUPS_4
+DY_BLOCKS_SMALL_GROUPS(4)
+#endif
+#ifdef DY_BLOCKS_GROUPS_8
+DY_BLOCKS_SMALL_GROUPS(8)
+#endif
+
+#ifdef DY_BLOCKS_LAYERS
+DY_BLOCKS_CALLED(layers, const dy_blocks_layers)
+
+DY_BLOCKS_INLINE void dy_blocks_max(const dy_blocks *w, const float *x, float *y) { dy_blocks_table_layers->max(w, x, y); }
+DY_BLOCKS_INLINE void dy_blocks_mean(const dy_blocks *w, const float *x, float *y) { dy_blocks_table_layers->mean(w, x, y); }
 
 DY_BLOCKS_INLINE void dy_blocks_join(int64_t count, const int64_t *channels, const float *const *xs, int64_t batch, int64_t places,
                                      float *y)
 {
-    dy_blocks_functions->join(count, channels, xs, batch, places, y);
+    dy_blocks_table_layers->join(count, channels, xs, batch, places, y);
 }
 
 DY_BLOCKS_INLINE void dy_blocks_of(int64_t batch, int64_t channels, int64_t places, const float *x, float *y)
 {
-    dy_blocks_functions->of(batch, channels, places, x, y);
+    dy_blocks_table_layers->of(batch, channels, places, x, y);
 }
 
 DY_BLOCKS_INLINE void dy_blocks_back(int64_t batch, int64_t channels, int64_t places, const float *x, float *y)
 {
-    dy_blocks_functions->back(batch, channels, places, x, y);
+    dy_blocks_table_layers->back(batch, channels, places, x, y);
 }
 #endif
 

@@ -62,14 +62,12 @@ static int is_winograd(const dy_blocks *w)
     return count >= (w->stride[0] == 1 ? FEW_SQUARES : FEW_STRIDED) && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
 }
 
-/* The algorithms for these windows, the one that rules choose first; returns how many. */
+/* The algorithms for these windows here, the one that rules choose first; returns how many. */
 int64_t algorithms(const dy_blocks *windows, int64_t *found)
 {
     dy_blocks w = *windows;
     w.algorithm = DY_BLOCKS_BY_RULES;
     int64_t count = 0;
-    if (is_grouped(&w))
-        found[count++] = DY_BLOCKS_GROUPED;
     found[count++] = is_winograd(&w) ? DY_BLOCKS_WINOGRAD : DY_BLOCKS_DIRECT;
     if (may_winograd(&w))
         found[count++] = is_winograd(&w) ? DY_BLOCKS_DIRECT : DY_BLOCKS_WINOGRAD;
@@ -336,8 +334,6 @@ static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
 {
     if (is_winograd(w))
         return winograd(w, x, filters, scale, shift, residual, y);
-    if (is_grouped(w))
-        return compute_each(w, group_tiles_of(w), GROUP_PLACES, w->in / w->groups, x, filters, scale, shift, residual, y);
     dy_blocks some = *w;
     const int64_t channels = w->plain ? w->in : in_whole(w->in), copied = channels * extent(w, 0) * extent(w, 1);
     const int64_t image = channels * w->image[0] * w->image[1], result = in_whole(w->out) * w->spots[0] * w->spots[1];

@@ -7,7 +7,7 @@
 #ifndef DY2STATIC_WINOGRAD_TRANSFORMS_H
 #define DY2STATIC_WINOGRAD_TRANSFORMS_H
 
-#include "dy2static_blocked_groups.h"
+#include "dy2static_blocked.h"
 
 enum { MOST_SIDE = 5 };
 
