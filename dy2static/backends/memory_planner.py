@@ -79,27 +79,33 @@ def _heads(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer
 
 
 class Storages:
-    """Pieces of memory that are used again as soon as they are given back.  sizes: the bytes of each."""
+    """Pieces of memory that are used again as soon as they are given back.
+
+    sizes: the bytes of each.  devices: where each is.
+    """
 
     def __init__(self) -> None:
         self.sizes: List[int] = []
-        self._free: List[int] = []
+        self.devices: List[str] = []
+        self._free: Dict[str, List[int]] = {}
 
-    def new(self, nbytes: int) -> int:
-        """A piece that nothing has used, by its number."""
+    def new(self, nbytes: int, device: str = "") -> int:
+        """A piece on a device that nothing has used, by its number."""
         self.sizes.append(nbytes)
+        self.devices.append(device)
         return len(self.sizes) - 1
 
-    def take(self, nbytes: int) -> int:
+    def take(self, nbytes: int, device: str = "") -> int:
         """A piece of at least this size: the smallest free one that fits, or the largest one, grown, or a new one."""
-        fitting = [piece for piece in self._free if self.sizes[piece] >= nbytes]
-        if not self._free:
-            return self.new(nbytes)
-        piece = min(fitting, key=self.sizes.__getitem__) if fitting else max(self._free, key=self.sizes.__getitem__)
+        free = self._free.get(device)
+        if not free:
+            return self.new(nbytes, device)
+        fitting = [piece for piece in free if self.sizes[piece] >= nbytes]
+        piece = min(fitting, key=self.sizes.__getitem__) if fitting else max(free, key=self.sizes.__getitem__)
         self.sizes[piece] = max(self.sizes[piece], nbytes)
-        self._free.remove(piece)
+        free.remove(piece)
         return piece
 
     def give(self, piece: int) -> None:
         """A piece is free again."""
-        self._free.append(piece)
+        self._free.setdefault(self.devices[piece], []).append(piece)

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Hashable, List, Sequence, Tuple
 
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
-from ..ir.types import Scalar, Tensor
+from ..ir.types import Scalar, Tensor, place_of
 from ..passes.cleanup.cse import frozen
 from ..passes.in_place import Update
 from ..runtime.segment import Footprint
@@ -57,7 +57,7 @@ def form_and_shape(update: Update) -> Hashable:
 def _element(value: Value) -> Hashable:
     if isinstance(value.type, Scalar):
         return value.type.kind, value.dtype
-    return value.ndim > 0, value.dtype
+    return value.ndim > 0, value.dtype, place_of(value.type)
 
 
 def flat(graph: Graph) -> Graph:

@@ -141,11 +141,13 @@ class Capture:
             self.array_writes.check_apart()
         inputs = {item.value for item in self.inputs.all}
         outputs = tuple(dict.fromkeys(v for end in ends for v in end.values() if v not in inputs))
-        return Outcome(self.root.build(outputs), tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
+        graph = self.root.build(outputs)
+        self.placement.check(graph)
+        return Outcome(graph, tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
                        self.trains, self.differentiates, self.array_writes.overwritten.spent, self.placement.device,
-                       self.placement.is_current)
+                       self.placement.current)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

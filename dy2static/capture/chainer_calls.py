@@ -71,7 +71,8 @@ class ChainerCalls:
         if isinstance(node, (GetItem, ScatterAdd)):
             node.slices = with_numbers(self.capture, without_mask(self.capture, node.slices, values[0].shape), values[0].shape)
         start = len(self.capture.builder.nodes)
-        outputs = self._lower(node, values, device)
+        with self.capture.placement.inside(device):
+            outputs = self._lower(node, values, device)
         if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):
             self.capture.abort("the size of a slice depends on array values, inside a loop on array values")
         if outputs is None:

@@ -121,6 +121,10 @@ def _on_gpu(calls: Calls, array: Any, device: Any) -> Any:
     return calls.capture.placement.sent(array, device)
 
 
+def _use(calls: Calls, function: Callable, device: Any) -> Any:
+    calls.capture.abort("the current GPU is changed inside the compiled function", hint="use `with chainer.using_device(...)`")
+
+
 def _read(calls: Calls, function: Callable, owner: Any) -> Any:
     return function(owner)
 
@@ -142,6 +146,8 @@ DEVICE_HANDLERS: Dict[Any, Callable] = {
     Device.send: _send,
     CpuDevice.send_array: _send_array,
     cuda.GpuDevice.send_array: _send_to_gpu,
+    cuda.GpuDevice.use: _use,
+    getattr(cuda.Device, "use", _use): _use,
     cuda.to_cpu: _to_cpu,
     cuda.to_gpu: _to_gpu,
     getattr(cuda.cupy, "asnumpy", _as_numpy): _as_numpy,

@@ -60,10 +60,10 @@ class Draws:
         """A draw from the generator of CuPy: typed by the same draw from one of NumPy's."""
         name, placement = function.__name__, self.capture.placement
         self._check(name)
-        placement.on_current()
+        device = placement.on_current()
         plain = {key: item for key, item in kwargs.items() if key != "dtype"}
         structure, found = self._types(name, np.random.RandomState, args, plain)
-        types = placement.types(found, (), (), placement.device)
+        types = placement.types(found, (), (), device)
         if kwargs.get("dtype") is not None:
             types = tuple([replace(t, dtype=np.dtype(kwargs["dtype"])) for t in types])
         return self.capture.host.call(function, args, kwargs, types, structure, name=f"random.{name}")

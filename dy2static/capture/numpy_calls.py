@@ -106,7 +106,7 @@ class NumPyCalls:
         template = tuple([capture.operands.template(part, operands) for part in (tuple(args), dict(kwargs))])
         device = capture.builder.device = capture.placement.of_call(operands)
         if is_gpu(device):
-            capture.placement.on_current()
+            capture.placement.called_on(device)
             capture.placement.dispatched(function, _shown(asked, name))
         key = capture.value_numbering.key((asked, device) if device else asked, template, operands)
         known = None if key is None else capture.value_numbering.number(key, capture.builder)

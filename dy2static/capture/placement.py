@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Seque
 
 import numpy as np
 
-from ..ir.devices import HOST, common, is_gpu, number_of
-from ..ir.graph import Value
+from ..ir.devices import HOST, common, is_gpu
+from ..ir.gpus import gpus_of
+from ..ir.graph import Graph, Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor, Type, placed
 from ..library_facts import numpy as numpy_facts
@@ -34,31 +35,55 @@ _FOR_HOST: Dict[int, Tuple[Callable[..., Any], Callable[..., Any]]] = {}
 class Placement:
     """Where the arrays of one capture are.
 
-    device: the GPU that it is captured for; "" for the host alone.  found: the GPU whose arrays it has met: where that is not
-    ``device``, the call is captured again, for that one.  is_current: whether it is relied on being the current one.
+    device: the first GPU whose arrays are met; "" for the host alone.  found: such a GPU: where that is not ``device``, the call
+    is captured again, for that one.  current: the number of the GPU that is relied on being the current one when a call begins; -1
+    for none.
     """
 
     def __init__(self, capture: Capture, device: str):
         self.capture, self.device, self.found = capture, device, device
-        self.is_current = False
+        self.current = -1
+        self._first = current_device() if device else -1
+        self._inside = ""                               # the GPU of the function of Chainer that computes
         self._is_called = False                         # whether the library of the device is called, not NumPy
 
     def entered(self, device: str) -> str:
         """The device of an array of the caller's in the graph.  Stops the capture if it was not captured for that."""
         if not is_gpu(device):
             return HOST if self.device else ""
-        if device != self.device:
+        if not self.device:
             self.found = device
-            self.capture.abort(f"arrays on {self.device} and on {device} are used in one call" if self.device else
-                               "an array on a GPU is met", again=not self.device)
+            self.capture.abort("an array on a GPU is met", again=True)
         return device
 
-    def on_current(self) -> None:
-        """Rely on the GPU being the current one, as calls of CuPy do that are not those of a function of Chainer."""
-        if not self.is_current and current_device() != number_of(self.device):
-            self.capture.abort(f"arrays are on {self.device}, and the current device is another one",
-                               hint=f'call `chainer.get_device("@{self.device}").use()` before', final=True, whole=True)
-        self.is_current = True
+    def on_current(self) -> str:
+        """The current GPU, which calls are relied on to begin with."""
+        if self._inside:
+            return self._inside
+        self.current = self._first
+        return f"cupy:{current_device()}"
+
+    def called_on(self, device: str) -> None:
+        """Stop the capture where CuPy is called on arrays of another device than the current one, but for functions of Chainer."""
+        if self.on_current() != device:
+            self.capture.abort(f"arrays are on {device}, and the current device is another one",
+                               hint=f'call `chainer.get_device("@{device}").use()` before', final=True, whole=True)
+
+    def check(self, graph: Graph) -> None:
+        """Stop the capture where a graph for several GPUs has branches or loops."""
+        if self.device and len(gpus_of(graph)) > 1 and any(node.regions for node in graph.nodes):
+            self.capture.abort("arrays are on several GPUs, and a branch or loop depends on array values",
+                               hint="let the part on each GPU be a compiled function of its own", final=True, whole=True)
+
+    @contextlib.contextmanager
+    def inside(self, device: str) -> Iterator[None]:
+        """In its block, a function of Chainer on arrays of this device computes: it makes a GPU the current one itself."""
+        before = self._inside
+        self._inside = device if is_gpu(device) else before
+        try:
+            yield
+        finally:
+            self._inside = before
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[None]:
@@ -93,13 +118,15 @@ class Placement:
         """The device of what a call on arrays gives.  Stops the capture if they are on several."""
         if not self.device:
             return ""
+        devices = {v.type.device for v in operands if isinstance(v.type, Tensor)}
         try:
-            device = common([v.type.device for v in operands if isinstance(v.type, Tensor)])
+            device = common(devices)
         except TypeError:
-            self.capture.abort("arrays of the host and of a GPU are used together", hint="send one to the device of the other")
+            found = "the host and of a GPU" if HOST in devices else " and of ".join(sorted(filter(None, devices)))
+            self.capture.abort(f"arrays of {found} are used together", hint="send one to the device of the other")
         if self._is_called and device == HOST:
             self.capture.abort("an array of the host is given to a function of CuPy", hint="send it to the device")
-        return device or (self.device if self._is_called else HOST)
+        return device or (self.on_current() if self._is_called else HOST)
 
     def dispatched(self, function: Callable[..., Any], shown: str) -> None:
         """Stop the capture if NumPy itself is called on arrays of a GPU, and does not leave them to CuPy: `np.asarray` does not."""
@@ -196,7 +223,7 @@ def of_device(calls: Calls, function: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         is_copied = known.__name__ in _SENDING and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray
         if is_copied and not is_gpu(args[0].place):
-            return capture.placement.sent(args[0], capture.placement.device)
+            return capture.placement.sent(args[0], capture.placement.on_current())
         with capture.placement.calling():
             if any(capture.operands.holds_symbolic(x) for x in (*args, *kwargs.values())):
                 return native(*args, **kwargs)

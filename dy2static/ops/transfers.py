@@ -15,8 +15,24 @@ def send(x: Any, device: str) -> Any:
     if not is_gpu(device):
         return x.get() if hasattr(x, "get") else x.copy()
     import cupy
-    with cupy.cuda.Device(number_of(device)):
-        return cupy.array(x)
+    target = cupy.cuda.Device(number_of(device))
+    with target:
+        if not isinstance(x, cupy.ndarray) or x.device == target:
+            return cupy.array(x)
+        _wait(target, x.device)
+        copy = cupy.array(x)
+    _wait(x.device, target)                             # what comes next on its stream may use the memory of the array again
+    return copy
+
+
+def _wait(waiting: Any, device: Any) -> None:
+    """Let the current stream of one GPU wait for what is in that of another one."""
+    import cupy
+    with device:
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record()
+    with waiting:
+        cupy.cuda.get_current_stream(waiting.id).wait_event(event)
 
 
 def _vjp(g: Value, y: Value, x: Value, *, device: str) -> Tuple[Value]:

@@ -191,7 +191,7 @@ class Guards:
                   *[self._settings_guard(f"{name}.__dict__", settings_of(entries)) for name, entries in
                     (("global_config", chainer.global_config.__dict__), ("local_config", self.outcome.config))],
                   *[f"{self.constant(call, 'call')}.failed" for call in relied_on(self.outcome.graph)],
-                  *([f"current_device() != {number_of(self.outcome.device)}"] if self.outcome.is_current else []),
+                  *([f"current_device() != {self.outcome.current}"] if self.outcome.current >= 0 else []),
                   "function_hooks()" if chainer._get_link_hooks() else "function_hooks() or link_hooks()"]
         self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
 

@@ -74,7 +74,8 @@ class Outcome:
         whose true sides come first.
     named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
         entries of ``chainer.config`` at the start.  train, enable_backprop: what that says of these.
-    device: the GPU that the arrays are on; "" if all are NumPy's.  is_current: whether it must be the current one.
+    device: a GPU that arrays are on; "" if all are NumPy's.  current: the number of the GPU that must be the current one; -1 if
+        any may be.
     spent: where the function changed arrays in place that gradients of its results would read; it has taken these itself.
     """
 
@@ -91,7 +92,7 @@ class Outcome:
     enable_backprop: bool = True
     spent: Optional[Location] = None
     device: str = ""
-    is_current: bool = False
+    current: int = -1
 
     @property
     def variables(self) -> Tuple[EscapingVariable, ...]:

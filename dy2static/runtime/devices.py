@@ -51,9 +51,12 @@ def current_device() -> int:
     return number
 
 
-def current_stream() -> Hashable:
-    """What tells CuPy's current stream from others.  Each thread has its own default stream, if CuPy is set up for that."""
-    pointer = cuda.cupy.cuda.get_current_stream().ptr
+def current_stream(number: int = -1) -> Hashable:
+    """What tells CuPy's current stream from others.  Each thread has its own default stream, if CuPy is set up for that.
+
+    number: that of the device; -1 for the current one.
+    """
+    pointer = cuda.cupy.cuda.get_current_stream(number).ptr
     return (pointer, threading.get_ident()) if pointer == _DEFAULT_OF_THREAD else pointer
 
 

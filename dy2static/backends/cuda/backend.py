@@ -62,6 +62,8 @@ class CudaBackend(CupyBackend):
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """As `Backend.start`: begins to compile the kernels."""
         library = self.library.placed(graph)
+        if library.others:
+            return CUPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock, updates=updates)
         if library.number < 0:                                          # nothing in it is on a GPU
             return super().start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock,
                                  updates=updates)

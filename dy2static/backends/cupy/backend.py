@@ -6,10 +6,11 @@ from typing import Any, Tuple
 import numpy as np
 from chainer.backends import cuda
 
-from ...passes import TOGETHER, Pipeline
+from ...passes import TOGETHER, Pass, Pipeline
 from ..host.backend import NumpyBackend
 from .library import CupyCalls
 from .memory import empty
+from .several_gpus import with_devices
 
 
 class CupyArrays:
@@ -35,7 +36,7 @@ class CupyBackend(NumpyBackend):
 
     name = "cupy"
     keeps = False
-    passes = Pipeline("cupy", "a graph that is about to be run on CuPy", TOGETHER)
+    passes = Pipeline("cupy", "a graph that is about to be run on CuPy", (*TOGETHER, Pass(with_devices)))
     arrays = CupyArrays()
     library = CupyCalls()
 

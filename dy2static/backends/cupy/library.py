@@ -3,15 +3,16 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Callable, Union
+from typing import Any, Callable, Hashable, Tuple, Union
 
 import numpy as np
 from chainer.backends import cuda
 
 from ...ir.devices import HOST, is_gpu, number_of
+from ...ir.gpus import gpus_of
 from ...ir.graph import Graph, Value
 from ...ir.op import ON_HOST, OpDef
-from ...ir.types import Tensor
+from ...ir.types import place_of
 from ...runtime.devices import current_stream
 from ..host.library import NUMPY_CALLS, Library
 from ..names import Names
@@ -50,19 +51,26 @@ class _Events:
 
 
 class CupyCalls(Library):
-    """CuPy on one device.  number: that of the device, -1: the one that is current when a function is called."""
+    """CuPy on one device.
+
+    number: that of the device, -1: the one that is current when a function is called.  others: those of further devices, whose
+    arrays are in the same graph.
+    """
 
     titles = "CuPy", "CUDA"
     warns = False
     gives_numbers = False
     shares_work = False
-    place = staticmethod(current_stream)
     special = SPECIAL
     reserved = ("cp", "cupyx")
 
-    def __init__(self, number: int = -1):
-        self.number = number
+    def __init__(self, number: int = -1, others: Tuple[int, ...] = ()):
+        self.number, self.others = number, others
         self.stamps = _Events(self._device)
+
+    def place(self) -> Hashable:                        # type: ignore[override]
+        """As `Library.place`: the current stream of each device."""
+        return tuple(map(current_stream, (self.number, *self.others))) if self.others else current_stream(self.number)
 
     def form(self, op: OpDef) -> Union[str, Callable[..., Any], None]:
         """As `Library.form`: the form for CuPy, or NumPy's."""
@@ -106,19 +114,27 @@ class CupyCalls(Library):
 
     def placed(self, graph: Graph) -> CupyCalls:
         """As `Library.placed`."""
-        devices = [v.type.device for v in (*graph.inputs, *[v for node in graph.walk() for v in node.outputs])
-                   if isinstance(v.type, Tensor)]
-        return _on(next((number_of(device) for device in devices if is_gpu(device)), -1))
+        numbers = gpus_of(graph)
+        return _on(*numbers[:1], others=tuple(numbers[1:]))
+
+    def beside(self, *values: Value) -> str:
+        """As `Library.beside`."""
+        device = next(filter(is_gpu, [place_of(v.type) for v in values]), "")
+        return device if device and number_of(device) != self.number else ""
+
+    def at(self, device: str) -> Library:
+        """As `Library.at`."""
+        return _on(number_of(device)) if device else self
 
     def of(self, *values: Value) -> Library:
         """As `Library.of`."""
-        devices = {v.type.device for v in values if isinstance(v.type, Tensor)}
-        return NUMPY_CALLS if HOST in devices and not any(map(is_gpu, devices)) else self
+        devices = {place_of(v.type) for v in values}
+        return NUMPY_CALLS if HOST in devices and not any(map(is_gpu, devices)) else self.at(self.beside(*values))
 
     def _device(self) -> Any:
         return cuda.Device() if self.number < 0 else cuda.Device(self.number)
 
 
 @functools.lru_cache(maxsize=None)
-def _on(number: int) -> CupyCalls:
-    return CupyCalls(number)
+def _on(number: int = -1, others: Tuple[int, ...] = ()) -> CupyCalls:
+    return CupyCalls(number, others)

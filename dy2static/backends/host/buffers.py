@@ -38,19 +38,21 @@ class Slot:
 class BufferPlan:
     """Where values live in the arena.
 
-    slots: in the order of the arena.  sizes: of the storages, in bytes.  places: the slot of each value.
+    slots: in the order of the arena.  sizes: of the storages, in bytes.  devices: where each storage is, "" for the device of the
+    program.  places: the slot of each value.
     partners: the second slot of a loop variable that has two; its next value is made there.
     kept: the storages that hold something when the function is over.
     """
 
     slots: Tuple[Slot, ...]
     sizes: Tuple[int, ...]
+    devices: Tuple[str, ...]
     places: Mapping[Value, int]
     partners: Mapping[Value, int]
     kept: FrozenSet[int] = frozenset()
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return BufferPlan, (self.slots, self.sizes, {}, {}, self.kept)      # what is written has no graph beside it
+        return BufferPlan, (self.slots, self.sizes, self.devices, {}, {}, self.kept)      # what is written has no graph beside it
 
     @property
     def nbytes(self) -> int:
@@ -58,22 +60,29 @@ class BufferPlan:
         return sum(map(aligned, self.sizes))
 
     def make_arena(self, library: Library = NUMPY_CALLS, block: Optional[Any] = None) -> Tuple[Any, ...]:
-        """Memory for one call: an array per slot, all in one aligned block of `block_bytes`, new if none is given."""
-        block = library.empty(self.block_bytes) if block is None else block
-        start = -library.address(block) % ALIGNMENT
+        """Memory for one call: an array per slot, all in one aligned block per device, new if none is given.
+
+        block: that of the only device, of `block_bytes`.
+        """
+        blocks = {device: library.at(device).empty(self._bytes_on(device) + ALIGNMENT) if block is None else block
+                  for device in self.devices}
+        ends = {device: -library.address(found) % ALIGNMENT for device, found in blocks.items()}
         begins = []
-        for size in self.sizes:
-            begins.append(start)
-            start += aligned(size)
+        for size, device in zip(self.sizes, self.devices):
+            begins.append(ends[device])
+            ends[device] += aligned(size)
         arrays: List[Any] = []
         for slot in self.slots:
             if slot.view is None:
-                begin = begins[slot.storage]
-                arrays.append(block[begin:begin + slot.nbytes].view(slot.dtype).reshape(slot.shape))
+                begin, memory = begins[slot.storage], blocks[self.devices[slot.storage]]
+                arrays.append(memory[begin:begin + slot.nbytes].view(slot.dtype).reshape(slot.shape))
             else:
                 base, method, args = slot.view
                 arrays.append(getattr(arrays[base], method)(*args))
         return tuple(arrays)
+
+    def _bytes_on(self, device: str) -> int:
+        return sum([aligned(size) for size, its in zip(self.sizes, self.devices) if its == device])
 
     @property
     def block_bytes(self) -> int:
@@ -90,7 +99,8 @@ class BufferPlan:
         slots = tuple(replace(slot, storage=number[slot.storage],
                               view=None if slot.view is None else (at[slot.view[0]], *slot.view[1:]))
                       for slot in self.slots if slot.storage in number)
-        return BufferPlan(slots, tuple(self.sizes[storage] for storage in sorted(storages)),
+        sizes, devices = (tuple(each[storage] for storage in sorted(storages)) for each in (self.sizes, self.devices))
+        return BufferPlan(slots, sizes, devices,
                           {value: at[k] for value, k in self.places.items() if k in at}, self.partners, frozenset(number.values()))
 
 
@@ -169,25 +179,27 @@ class _Lifetimes:
 
 def plan(block: Block, placement: Placement, kept: Collection[Value],
          overwritable: Callable[[Node], Tuple[Value, ...]],
-         as_view: Callable[[Node], Optional[Tuple[str, Tuple[Any, ...]]]]) -> BufferPlan:
+         as_view: Callable[[Node], Optional[Tuple[str, Tuple[Any, ...]]]], library: Library = NUMPY_CALLS) -> BufferPlan:
     """Give each value that `placement` puts into a buffer a slot; memory is used again as soon as nothing can read it.
 
     kept: values that must stay as they are until the end, and never share.
     overwritable: the operands a node may write its result over, if they die there.
     as_view: (method, arguments) for a node whose result can be a view made once, with the arena.
+    library: tells on which devices arrays are.
 
     Linear in steps, times the number of storages that are free at a time.
     """
-    planner = _Planner(last_uses(block, kept, placement), placement, block.end)
+    planner = _Planner(last_uses(block, kept, placement), placement, block.end, library)
     planner.walk(block, overwritable, as_view)
-    return BufferPlan(tuple(planner.slots), tuple(planner.pieces.sizes), planner.places, planner.partners, frozenset(planner.kept))
+    return BufferPlan(tuple(planner.slots), tuple(planner.pieces.sizes), tuple(planner.pieces.devices), planner.places,
+                      planner.partners, frozenset(planner.kept))
 
 
 class _Planner:
     """The state of a plan while it walks over the nodes."""
 
-    def __init__(self, last: Mapping[Value, int], placement: Placement, end: int):
-        self.last, self.placement, self.end = last, placement, end
+    def __init__(self, last: Mapping[Value, int], placement: Placement, end: int, library: Library):
+        self.last, self.placement, self.end, self.library = last, placement, end, library
         self.kept: Set[int] = set()
         self.partners: Dict[Value, int] = {}
         self.slots: Dict[Slot, int] = {}
@@ -233,14 +245,14 @@ class _Planner:
     def place_pair(self, variable: Value) -> None:
         """Two buffers that take turns, which nothing else ever uses: their names do not stay with their memory."""
         for places in (self.places, self.partners):
-            piece = self.pieces.new(Slot(variable.shape, variable.dtype, 0).nbytes)
+            piece = self.pieces.new(Slot(variable.shape, variable.dtype, 0).nbytes, self.library.beside(variable))
             self.kept.add(piece)                           # either may hold the last value
             places[variable] = self.slots.setdefault(Slot(variable.shape, variable.dtype, piece), len(self.slots))
 
     def place(self, value: Value, index: int, candidates: Tuple[Value, ...]) -> None:
         operand = next((v for v in candidates if self._dies_at(v, index) and v.type == value.type), None)
         nbytes = Slot(value.shape, value.dtype, 0).nbytes
-        storage = self.pieces.take(nbytes) if operand is None else self.storages[operand]
+        storage = self.pieces.take(nbytes, self.library.beside(value)) if operand is None else self.storages[operand]
         self._put(value, Slot(value.shape, value.dtype, storage))
         self.owner[storage], self.storages[value] = value, storage
         if self.last[value] >= self.end:

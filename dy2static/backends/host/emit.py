@@ -141,7 +141,8 @@ class _Walk:
         if step.blocks:
             self.control.write(step)
         else:
-            write_node(self.out, node)
+            with self.out.on_device_of(node):
+                write_node(self.out, node)
         if self.clock is not None and len(text.lines) > written:
             number = self.clock.part([node], is_native(node))
             text.line(f"{self.out.names.bind('tick', self.clock.tick)}({number})", node)

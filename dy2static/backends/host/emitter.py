@@ -1,12 +1,14 @@
 """What the rules of nodes are given to write a function of NumPy calls with."""
 from __future__ import annotations
 
-from typing import Collection, Dict, Mapping, Optional, Sequence, Set
+from contextlib import contextmanager
+from typing import Collection, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
 from ..flatten import Block
 from ..names import Names
+from ..text import Line
 from .buffer_coalescing import Placement
 from .buffers import plan
 from .in_place import InPlaceChanges
@@ -34,13 +36,29 @@ class Emitter:
         self.reads = Reads(block, returned)
         placement = Placement(block, escaping, self.reads.uses, self.reads.operands)
         self.held = placement.held
-        self.plan = plan(block, placement, returned, self.reads.overwritable, self.reads.as_view)
+        self.plan = plan(block, placement, returned, self.reads.overwritable, self.reads.as_view, library)
         self.changes = InPlaceChanges(block, self.plan.places.keys())
         self.values = Values(names, self.plan, library)
         self.templates = Templates(self.reads, self.values, library)
         self.into: Mapping[Value, Value] = {}
         self.rows: Dict[Value, str] = {}
         self.compiled: Set[str] = set()
+        self._beside: Tuple[str, Optional[Line]] = ("", None)       # the device of the last lines for another one, and their end
+
+    @contextmanager
+    def on_device_of(self, node: Node) -> Iterator[None]:
+        """Lines that are written inside run where the node computes, if that is another device than the program's."""
+        device = self.library.beside(*node.outputs, *node.inputs)
+        if not device:
+            yield
+            return
+        with self.text.aside() as lines:
+            yield
+        written, (before, end) = self.text.lines, self._beside
+        if lines and not (before == device and written and written[-1] is end):
+            self.text.line(f"with {self.library.at(device).around(self.names)}:")
+        written += lines
+        self._beside = device, written[-1] if lines else end
 
     def copy_to(self, target: str, source: str, node: Optional[Node] = None) -> None:
         """Fill an array with the elements of another one."""

@@ -71,6 +71,14 @@ class Library:
         """This library for the device of a graph."""
         return self
 
+    def beside(self, *values: Value) -> str:
+        """The device of the first of these values that is on a GPU, if that is another one than this library's; "" if not."""
+        return ""
+
+    def at(self, device: str) -> Library:
+        """The library of the device that `beside` gives."""
+        return self
+
     def of(self, *values: Value) -> Library:
         """The library of these values' arrays. In a program for a GPU, it is NumPy for arrays on the host."""
         return self

@@ -6,6 +6,7 @@ from typing import Any, Dict, Hashable, List, Optional
 import numpy as np
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.types import place_of
 from ..differentiation.activity import has_gradient
 from ..effects import OPEN_KINDS, may_write
 from ..memory.aliases import held_values
@@ -56,7 +57,8 @@ def _key(node: Node) -> Optional[Hashable]:
     """What makes two nodes the same computation; None for a node that equals no other."""
     if node.op.effect or node.op.kind in OPEN_KINDS and node.op.name != "nothing" or node.op.name == "stop_gradient":
         return None                                     # behind each `stop_gradient` is a leaf of its own
-    key = (node.op.name, node.inputs, tuple([(name, frozen(node.attrs[name])) for name in sorted(node.attrs)]))
+    places = () if node.inputs else tuple([place_of(v.type) for v in node.outputs])        # those with operands are where these are
+    key = (node.op.name, node.inputs, places, tuple([(name, frozen(node.attrs[name])) for name in sorted(node.attrs)]))
     try:
         hash(key)
     except TypeError:

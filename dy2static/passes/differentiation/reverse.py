@@ -7,7 +7,7 @@ from typing import Callable, Collection, Dict, List, Optional, Sequence, Tuple
 from ...errors import InternalError
 from ...ir.building import building, current
 from ...ir.graph import Graph, Node, Value
-from ...ir.types import python_scalar
+from ...ir.types import place_of, python_scalar
 from .activity import active_values
 from .branches import pull_back_branch
 from .cotangents import Activity, Cotangent, added, both, continue_graph, cotangent, either, is_list
@@ -73,16 +73,18 @@ def sweep(nodes: Sequence[Node], active: Collection[Value], cotangents: Dict[Val
     those that are ``ends``, too, get one.
     """
     builder = current()
+    before = builder.device
     for node in reversed(nodes):
         found = tuple(None if v in stops else cotangents.get(v) for v in node.outputs)
         if not any(found) or not any(v in active for v in node.inputs):
             continue
-        builder.loc = node.loc
+        builder.loc, builder.device = node.loc, place_of(node.outputs[0].type)      # its constants are where the node computes
         rule = _CONTROL.get(node.op.name)
         parts = _pull_back(node, found) if rule is None else rule(node, found, active, reverse)
         for value, part in zip(node.inputs, parts):
             if part is not None and value in active and (value not in stops or value in ends):
                 accumulate(cotangents, value, part)
+    builder.device = before
 
 
 def _pull_back(node: Node, found: Tuple[Optional[Cotangent], ...]) -> List[Optional[Cotangent]]:
