@@ -15,7 +15,7 @@ def test_the_first_rule_decides():
     rules = (
         Rule("small numbers", "as they are", lambda calls, item: item < 10, itself),
         Rule("numbers", "halved", lambda calls, item: True, lambda calls, item: item // 2))
-    assert [decided(rules, None, item) for item in (4, 9, 10, 30)] == [4, 9, 5, 15]
+    assert [decided(rules, None, item).callee(None, item) for item in (4, 9, 10, 30)] == [4, 9, 5, 15]
     assert table(rules)[0] == "| small numbers | as they are |"
 
 
