@@ -112,6 +112,13 @@ def update_golden(request):
 
 
 @pytest.fixture(autouse=True)
+def numpy_errors():
+    """What a test tells NumPy to do about floating-point errors ends with the test."""
+    with numpy.errstate():
+        yield
+
+
+@pytest.fixture(autouse=True)
 def seeds():
     """Start every test with the same random numbers."""
     random.seed(0)
