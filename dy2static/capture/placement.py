@@ -57,7 +57,7 @@ class Placement:
         return device
 
     def on_current(self) -> str:
-        """The current GPU, which calls are relied on to begin with."""
+        """The current GPU.  From now on, a guard checks that later calls begin with the same one."""
         if self._inside:
             return self._inside
         self.current = self._first

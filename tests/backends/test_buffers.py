@@ -10,6 +10,8 @@ import pytest
 from against_eager import floats_in, variable
 
 from dy2static import not_to_static, to_static
+from dy2static.backends.host.buffers import BufferPlan, Slot
+from dy2static.backends.host.library import Library
 
 KEPT = []
 
@@ -90,6 +92,24 @@ def test_calls_alive_together(function):
         function(x2, w2)[0].backward()
         np.testing.assert_allclose(x.grad, x2.grad, rtol=1e-5)
         np.testing.assert_allclose(w.grad, w2.grad, rtol=1e-5)
+
+
+class Counting(Library):
+    """Counts the blocks that it is asked for."""
+
+    def __init__(self):
+        self.blocks = []
+
+    def empty(self, nbytes):
+        self.blocks.append(nbytes)
+        return super().empty(nbytes)
+
+
+def test_an_arena_is_one_block_for_each_device():
+    library, slots = Counting(), tuple(Slot((5,), np.dtype("f"), k) for k in range(4))
+    arena = BufferPlan(slots, (20,) * 4, ("", "cupy:1", "", ""), {}, {}).make_arena(library)
+    assert [array.shape for array in arena] == [(5,)] * 4 and not any(array.ctypes.data % 64 for array in arena)
+    assert library.blocks == [64 * 4, 64 * 2]
 
 
 def test_dropping_the_graph_gives_the_arena_back_at_once():

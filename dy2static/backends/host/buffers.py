@@ -65,7 +65,7 @@ class BufferPlan:
         block: that of the only device, of `block_bytes`.
         """
         blocks = {device: library.at(device).empty(self._bytes_on(device) + ALIGNMENT) if block is None else block
-                  for device in self.devices}
+                  for device in dict.fromkeys(self.devices)}
         ends = {device: -library.address(found) % ALIGNMENT for device, found in blocks.items()}
         begins = []
         for size, device in zip(self.sizes, self.devices):

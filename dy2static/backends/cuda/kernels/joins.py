@@ -72,7 +72,7 @@ def join_in_place(function: FunctionText, node: Node, made: AbstractSet[Value]) 
 
 
 def _join(function: FunctionText, node: Node) -> None:
-    """Copy the operands that do not stand there, neighbours together."""
+    """Copy the operands that are not made in place.  One kernel copies several neighbours."""
     together: List[_Part] = []
     for part in _parts(node):
         is_there = part.is_made_in_place(function)
