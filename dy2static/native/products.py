@@ -50,14 +50,20 @@ static void some_columns(const void *given, int64_t begin, int64_t end)
                 f->ldb, f->beta, f->c + begin, f->ldc, after.body ? &after : 0);
 }}
 
-/* The size of about so many pieces: whole grains, and the last one is not so small that it would be computed otherwise. */
+/* The size of about so many pieces: whole grains, and the last one is not so small that it would be computed otherwise.  Of sizes
+   up to twice the least one, that with which the thread that has most has least to do. */
 static int64_t piece(const int64_t count, const int64_t pieces, const int64_t grain, const int64_t least)
 {{
-    int64_t step = (count / pieces + grain - 1) / grain * grain;
-    step = step ? step : grain;
-    while (step < count && count % step && count % step < least)
-        step += grain;
-    return step;
+    const int64_t threads = dy_team ? dy_team->threads : 1, first = (count + pieces * grain - 1) / (pieces * grain) * grain;
+    int64_t best = count, fewest = count;
+    for (int64_t step = first; step <= 2 * first && step < count; step += grain) {{
+        const int64_t shares = (count + step - 1) / step, most = (shares + threads - 1) / threads * step;
+        if (most < fewest && (count % step == 0 || count % step >= least)) {{
+            best = step;
+            fewest = most;
+        }}
+    }}
+    return best;
 }}
 
 /* body: what is done with each part of C when it is there, or null. */

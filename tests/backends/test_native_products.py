@@ -65,7 +65,7 @@ def test_sizes_at_the_edges_of_blocks(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("m, n, k", [(400, 1061, 400), (193, 34, 800), (200, 17, 1000), (299, 61, 130)])
+@pytest.mark.parametrize("m, n, k", [(400, 1061, 400), (193, 34, 800), (200, 17, 1000), (299, 61, 130), (150, 61, 90)])
 def test_products_of_many_rows(name, m, n, k):
     """Panels of B are packed once: more of them than fit at a time, an edge that is done twice, one that is not, A read where it is."""
     address = products.address(name)

@@ -46,7 +46,7 @@ static __attribute__((noinline)) void packing_tile(const int vectors, const int6
         tile(DY_ROWS, 1, depth, a, STRIDE, b, ldb, 0, panel, c, ldc, alpha, beta);
 }
 
-enum { LINE = 64 / sizeof(DY_T) };
+enum { LINE = 64 / sizeof(DY_T), FETCHED = 4 };   /* elements of a line of the cache; lines of a row that are fetched early */
 
 enum { WIDE_ROWS = DY_ROWS == 12 ? 6 : 2 };       /* up to which tiles of 4 vectors fit into the registers */
 
@@ -156,7 +156,9 @@ static __attribute__((noinline)) void pack_panel(const int transposed, const int
     panel += squares;
     /* four rows of B at a time, by lines of the cache: rows whose distance is a power of two fall into one set of it */
     for (int64_t first = 0; first < depth; first += LINE) {
-        const int64_t end = depth - first < LINE ? depth : first + LINE;
+        const int64_t end = depth - first < LINE ? depth : first + LINE, soon = first + FETCHED * LINE;
+        for (int64_t row = 0; row < columns - squares; row++)         /* of these rows, or of those of the next panel */
+            __builtin_prefetch(b + row * ldb + (soon < depth ? soon : columns * ldb + soon - depth));
         int64_t j = pack_eights(first, end, columns - squares, width, b, ldb, panel);
         for (; j + 4 <= columns - squares; j += 4) {
             int64_t l = first;
@@ -294,13 +296,28 @@ static int repays_beside(const int64_t n, const int64_t lda)
     return DY_BYTES == 32 && n <= BESIDE_PANELS * COLUMNS && lda * sizeof(DY_T) % SETS;
 }
 
-/* A product of at most DEPTH steps.  packed: the panels of B one after the other, or null, where they are packed as they are needed.
-   after: what is done with each block of rows that is made, or null. */
+/* All panels of a small B, in memory of the thread; null if it is large, or has too few rows of A to be packed ahead of them. */
+static const DY_T *pack_small(const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T *b, const int64_t ldb,
+                              const DY_T keep)
+{
+    DY_T *const panels = at_hand(own_panel);
+    if (m <= HEIGHT || (n + COLUMNS - 1) / COLUMNS * depth > STRIP * DEPTH)
+        return 0;
+    for (int64_t next = 0; next < n; next += COLUMNS) {
+        const panel_place at = place_of(next, n, keep);
+        pack_panel(trans_b, depth, at.columns, at.vectors * WIDTH, b + at.j * (trans_b ? ldb : 1), ldb, panels + next * depth);
+    }
+    return panels;
+}
+
+/* A product of at most DEPTH steps.  ready_panels: the panels of B one after the other, or null, where they are packed here.  after: what
+   is done with each block of rows that is made, or null. */
 static void rows_product(const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T alpha,
-                         const DY_T *a, const int64_t lda, const DY_T *b, const int64_t ldb, const DY_T *packed, const DY_T keep,
+                         const DY_T *a, const int64_t lda, const DY_T *b, const int64_t ldb, const DY_T *ready_panels, const DY_T keep,
                          DY_T *c, const int64_t ldc, const finishing *after)
 {
     const DY_T *const block = at_hand(own_block);
+    const DY_T *const packed = ready_panels ? ready_panels : pack_small(trans_b, m, n, depth, b, ldb, keep);
     DY_T *const panel = at_hand(own_panel);
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
     const int beside = packed && !trans_a && keep == 0 && repays_beside(n, lda);
