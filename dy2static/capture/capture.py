@@ -21,7 +21,7 @@ from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.types import Dynamic, Scalar
 from ..record.outcome import End, Event, Outcome
-from ..record.paths import Argument, Keyword, with_siblings
+from ..record.paths import Argument, Keyword
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.rollback import Snapshot
 from ..symbolic.values import SymbolicArray, SymbolicScalar
@@ -50,6 +50,7 @@ from .operands import Operands
 from .placement import Placement
 from .rebound_arrays import ReboundArrays
 from .reports import Reports
+from .rule_states import RuleStates
 from .staged_functions import StagedFunctions
 from .text_expressions import TextExpressions
 from .value_enumeration import bound_of, value_of
@@ -92,7 +93,7 @@ class Capture:
         self.dimensions: Dict[Value, Any] = {}
         self.sizes_of: Dict[Value, Any] = {}
         self.value_numbering = ValueNumbering()
-        self.heap = Heap(self, {path for path in varying if with_siblings(path) not in fixed} if fixed else varying)
+        self.heap = Heap(self, varying, fixed)
         self.entries = ConfigEntries(self.heap)
         self.inputs = Inputs(self)
         self.calls = Calls(self)
@@ -109,7 +110,7 @@ class Capture:
         self.array_writes, self.rebound_arrays = ArrayWrites(self), ReboundArrays(self)
         self.staging = Staging(self)
         self.unknown = HostResults(observed)
-        self.reports = Reports(self)
+        self.reports, self.rule_states = Reports(self), RuleStates(self)
         self.imports = Imports(self)
         self.index_ranges = IndexRanges(self)
         self.deciding = DecidingContents(self, fixed)

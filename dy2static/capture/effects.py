@@ -9,7 +9,7 @@ from ..heap.shadows import ShadowList
 from ..ir.building import building
 from ..lowering import host
 from ..record.paths import Source
-from ..record.writes import DeleteItem, Write
+from ..record.writes import DeleteItem, StoreState, Write
 from ..runtime.host_calls import Hole, StateCall, nothing
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class Effects:
             self.capture.grad_state.drop()
         self.capture.grad_state.write_again()
         build = self.capture.materialiser.build
-        return tuple([kind(container, key, None if kind is DeleteItem else build(item))
-                      for container, kind, key, item in list(self._changes())])
+        changes = sorted(self._changes(), key=lambda change: change[1] is not StoreState)   # together, since they are one statement
+        return tuple([kind(container, key, None if kind is DeleteItem else build(item)) for container, kind, key, item in changes])
 
     def _changes(self) -> List[Tuple[Source, Type[Write], Any, Any]]:
         found = []
@@ -95,7 +95,7 @@ class Effects:
             for kind, key, item in container.changes():
                 if key == "__builtins__":
                     continue
-                found.append((container.source, kind, key, item))
+                found.append((container.source, self.capture.rule_states.write_of(container, kind, item), key, item))
         for cell in self.capture.functions.cells.values():
             found += cell.changes()
         return (found + self.capture.grad_state.changes() + list(self.capture.array_writes.changes())

@@ -23,6 +23,7 @@ from .devices import DEVICE_HANDLERS
 from .function_copies import copied_function
 from .kernels import KERNEL_HANDLERS
 from .recurrent_calls import RECURRENT
+from .rule_states import STATE_HANDLERS
 from .self_contained import is_self_contained
 
 if TYPE_CHECKING:
@@ -110,6 +111,6 @@ HANDLERS: Dict[Any, Callable] = {
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
-HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT})
+HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT, **STATE_HANDLERS})
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

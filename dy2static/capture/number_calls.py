@@ -78,6 +78,8 @@ class NumberCalls:
         if None not in sizes and any(isinstance(n, Dim) for n in sizes):
             size = reduce(maximum if function is max else minimum, sizes)
             return Size(self.capture, size) if isinstance(size, Dim) else size
+        if not kwargs and len(items) > 1 and _are_expressions(items):
+            return self.capture.expressions.function_of_numbers(function, tuple(items))
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
             return self.capture.numpy.call(function, tuple(items), {})
         if kwargs.get("key") is not None and len(kwargs) == 1 and len(items) > _FEW and all(type(x) is int for x in items):
@@ -147,6 +149,12 @@ def _is_of_one_type(items: List[Any]) -> bool:
     if len(kinds) != 1 or None in next(iter(kinds)) or tuple in next(iter(kinds)):
         return False
     return any(_has_numbers(x) if type(x) is tuple else _has_numbers((x,)) for x in items)
+
+
+def _are_expressions(items: List[Any]) -> bool:
+    """Whether these are floats, some of which are expressions over numbers.  Which one is chosen decides no size."""
+    return {_kind(x) for x in items} == {float} and any(type(x) is SymbolicScalar for x in items) and \
+        all(type(x) is float or type(x) is SymbolicScalar and x.text is not None for x in items)
 
 
 def _has_numbers(items: Iterable[Any]) -> bool:

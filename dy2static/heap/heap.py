@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import types
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
+from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 import chainer
 import numpy as np
@@ -25,7 +25,7 @@ from ..record.guards import (
     SameObject,
     TypeMatch,
 )
-from ..record.paths import Attribute, Constant, InstanceDict, Item, Source, Sources
+from ..record.paths import Attribute, Constant, InstanceDict, Item, Source, Sources, with_siblings
 from ..runtime.definitions import Definitions
 from ..runtime.devices import DEVICES
 from ..runtime.staticness import is_static_function, is_static_method
@@ -66,11 +66,14 @@ class Heap:
     """Shadows and guards of one capture.
 
     capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and similar functions).
-    varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards.
+    varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards, but for those in
+    ``fixed``.  counts: the numbers that updates are known to change.
     """
 
-    def __init__(self, capture: CaptureContext, varying: Set[Tuple]):
-        self.capture, self.varying = capture, varying
+    def __init__(self, capture: CaptureContext, varying: Set[Tuple], fixed: AbstractSet[Tuple] = frozenset()):
+        self.capture, self._fixed = capture, fixed
+        self.varying = {path for path in varying if with_siblings(path) not in fixed} if fixed else varying
+        self.counts: Set[Source] = set()
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
         self.definitions = Definitions(_PATCHED, (chainer.FunctionNode,))
@@ -165,7 +168,7 @@ class Heap:
             self.shadow(real, source)
 
     def _number(self, real: Any, source: Source) -> Any:
-        if source.path() in self.varying:
+        if source.path() in self.varying or source in self.counts and with_siblings(source.path()) not in self._fixed:
             self.guard(TypeMatch(source, type(real)))
             return self.capture.inputs.number(source, real, _NUMBERS[type(real)])
         self.guard(EqualsMatch(source, real))

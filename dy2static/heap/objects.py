@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Set, Tuple
 
 import chainer
 
-from ..record.paths import Attribute, Constant, InstanceDict, Slots, Source
+from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots, Source
+from ..runtime.rule_states import counts_of
 from ..runtime.slots import SlotsView, slots_of
 from .attributes import lookup, owner_of
 from .dataclass import initialise, is_generated
@@ -75,6 +76,7 @@ class Objects:
         step, namespace = (Slots, SlotsView(real)) if has_slots else (InstanceDict, real.__dict__)
         attributes = self.heap.track(ShadowDict(self.heap, namespace, self.heap.source(step, source)))
         object.__setattr__(shadow, "__dict__", attributes)
+        self.heap.counts.update([self.heap.source(Item, attributes.source, name) for name in counts_of(cls)])
         if base is not None:
             self.heap.track(OwnItems(self.heap, real, shadow, source))
         return shadow

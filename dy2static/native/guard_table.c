@@ -220,6 +220,13 @@ static PyObject *creator_of(PyObject *variable)
     return !of_node || !own ? 0 : found ? found : NONE;
 }
 
+/* The state that the update rule of a Parameter has; 0 if it has none yet. */
+static PyObject *state_of(PyObject *parameter)
+{
+    PyObject *rule = attribute(parameter, s_update_rule), *found = rule ? attribute(rule, s__state) : 0;
+    return found == NONE ? 0 : found;
+}
+
 /* Whether objects all differ.  which: their numbers; 0 for all in a row. */
 static int are_distinct(PyObject *const *values, const int32_t *which, intptr_t count)
 {
@@ -327,6 +334,7 @@ static int walk(const int32_t *row, const int32_t *end, PyObject *const *constan
             GIVE(1, found == NONE ? 0 : found)
         }
         case ROW_data: GIVE(1, plain_array(plain_dict(OF(0))))
+        case ROW_state: GIVE(1, state_of(OF(0)))
         case ROW_variable: {
             PyObject *array = 0;
             const int told = is_variable(OF(0), CONST(1), row[2], CONST(3), &array);

@@ -66,9 +66,9 @@ class Entry(Guards):
         self.namespace.update({
             "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": node.make_variable,
             "make_variables": node.make_variables, "store_gradients": node.store_gradients, "write_arrays": stores.write_arrays,
-            "same_items": stores.same_items, "connect": node.connect, "connect_nowhere": connect_nowhere,
-            "connect_some": connect_some, "connect_after_failure": connect_after_failure, "show_user_line": show_user_line,
-            "origins": origins, "Surprise": Surprise})
+            "same_items": stores.same_items, "store_items": stores.store_items, "connect": node.connect,
+            "connect_nowhere": connect_nowhere, "connect_some": connect_some, "connect_after_failure": connect_after_failure,
+            "show_user_line": show_user_line, "origins": origins, "Surprise": Surprise})
         self.values: Dict[Value, str] = {}
 
     # --- the whole --------------------------------------------------------------------------------------------------

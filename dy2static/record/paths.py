@@ -8,6 +8,7 @@ from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Tuple, Typ
 from chainer import Parameter, Variable
 
 from ..runtime.guard_tests import has_plain_dict
+from ..runtime.rule_states import state_of
 from ..runtime.slots import SlotsView
 from .protocols import GuardWriter, TableWriter
 
@@ -271,6 +272,27 @@ class CellContents(Source):
 
     def read(self, parent: Any) -> Any:
         return parent.cell_contents
+
+
+class RuleState(Source):
+    """The state of the update rule of a Parameter: that which it has, or a new one, of which a write may make it the state."""
+
+    __slots__ = ()
+    word, words = "state", "{}.update_rule.state"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(state_of, 'state_of')}({parent})"
+
+    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
+        return table.give("state", place) if table.type_of(self.parent) is Parameter else None
+
+    def read(self, parent: Any) -> Any:
+        return state_of(parent)
+
+    @property
+    def label(self) -> str:
+        return "state"
 
 
 class Length(Source):

@@ -77,6 +77,13 @@ class SetItem(Write):
     statement = "{container}[{key}] = {value}"
 
 
+class StoreState(SetItem):
+    """``rule._state = state`` of an update rule, which a `RuleState` leads to: it may have this state already."""
+
+    word = "state"
+    together = "if not same_items({keys}, {pairs}): store_items({keys}, {pairs})"
+
+
 class DeleteItem(Write):
     """``del container[key]`` of a dict, or of attributes."""
 
@@ -173,7 +180,7 @@ class StoreGradient(Write):
 #: All kinds, by their words.
 WRITES: Dict[str, Type[Write]] = {kind.word: kind for kind in (
     SetItem, DeleteItem, SetListItem, ExtendList, AssignList, ExtendDeque, AssignDeque, AssignSet, SetCell, DeleteCell, WriteArray,
-    RebindArray, StoreGradient)}
+    RebindArray, StoreGradient, StoreState)}
 
 #: What a container gives of what was done to it: the kind, the key, and what is written.
 Change = Tuple[Type[Write], Any, Any]

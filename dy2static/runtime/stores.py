@@ -9,6 +9,12 @@ def store_item(container: Any, key: Any, value: Any) -> None:
     container[key] = value
 
 
+def store_items(keys: Sequence[Any], *pairs: Any) -> None:
+    """Set items of containers, each of which stands in front of the item that it gets."""
+    for key, container, item in zip(keys, pairs[::2], pairs[1::2]):
+        container[key] = item
+
+
 def delete_item(container: Any, key: Any, value: Any) -> None:
     # The key was there when user code deleted it, or that would have raised.  A change that is pending before a decision is
     # stored in each way through it that lets somebody look, and once more behind it: like a "set", it may happen twice.

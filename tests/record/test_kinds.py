@@ -135,6 +135,7 @@ STEPS = {
     paths.Attribute: (SELF, "shape", "x0.shape", "argument 0.shape"),
     paths.CellContents: (SELF, None, "x0.cell_contents", "argument 0"),
     paths.Length: (LIST, None, "len(x0_xs)", "len(argument 0.xs)"),
+    paths.RuleState: (SELF, None, "state_of(x0)", "argument 0.update_rule.state"),
 }
 
 
@@ -291,7 +292,8 @@ WRITES = tuple([(writes.WRITES[word](LIST, key, build), text) for word, key, bui
     ("cell set", None, ONE, "x0_xs.cell_contents = 1"), ("cell delete", None, None, "del x0_xs.cell_contents"),
     ("array", None, builds.FromValue(VALUE), "x0_xs[...] = r0"),
     ("array set", None, builds.FromValue(VALUE), "x0_xs.array = r0"),
-    ("gradient", (True, False), builds.FromVariable(RECORD), "store_gradient(x0_xs, k, v0)"))])
+    ("gradient", (True, False), builds.FromVariable(RECORD), "store_gradient(x0_xs, k, v0)"),
+    ("state", "_state", ONE, "x0_xs['_state'] = 1"))])
 
 
 @pytest.mark.parametrize("write, text", WRITES, ids=lambda item: item.word if isinstance(item, writes.Write) else "")
@@ -305,7 +307,7 @@ def test_writes(write, text):
 @pytest.mark.parametrize("write", [write for write, _ in WRITES if write.word not in ("array", "array set", "gradient", "cell set", "cell delete")],
                          ids=lambda write: write.word)
 def test_statements_do_what_stores_in_a_graph_do(write):
-    made = {"set": lambda: {"a": 0}, "delete": lambda: {"a": 0}, "list set": lambda: [0], "list extend": lambda: [0],
+    made = {"set": lambda: {"a": 0}, "state": dict, "delete": lambda: {"a": 0}, "list set": lambda: [0], "list extend": lambda: [0],
             "list assign": lambda: [0], "set assign": lambda: {0}}.get(write.word, lambda: collections.deque([0]))
     value = {"set assign": {1}}.get(write.word, [1])
     container, text = made(), write.statement.format(container="container", key=repr(write.key), value="value")

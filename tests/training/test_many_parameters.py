@@ -53,7 +53,7 @@ def test_clipping_by_the_norm_of_all(threshold):
         for p, q in zip(model.params(), compiled_model.params()):
             np.testing.assert_allclose(p.grad, q.grad, rtol=1e-4, atol=1e-6)
             np.testing.assert_allclose(p.array, q.array, rtol=1e-4, atol=1e-6)
-    assert compiled.cache_info().captures == 2
+    assert compiled.cache_info().captures == 1
     assert compiled.program(X, T).source.count("native") == 1
 
 

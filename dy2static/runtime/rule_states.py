@@ -1,0 +1,66 @@
+"""The states of Chainer's update rules, which the first update makes: a program has them as inputs from its first call on."""
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any, Callable, Dict, NamedTuple, Tuple
+
+from chainer import Optimizer, Parameter, UpdateRule
+from chainer.optimizers import (
+    ada_delta,
+    ada_grad,
+    adam,
+    corrected_momentum_sgd,
+    momentum_sgd,
+    msvag,
+    nesterov_ag,
+    rmsprop,
+    rmsprop_graves,
+    sgd,
+    smorms3,
+)
+
+
+class Maker(NamedTuple):
+    """How a rule makes its state: by ``init_state``, which reads the hyperparameters ``reads``."""
+
+    init_state: Callable[[Any, Parameter], None]
+    reads: Tuple[str, ...] = ()
+
+
+#: The rules that do nothing but make arrays for their state, from the Parameter and these hyperparameters.
+MAKERS: Dict[type, Maker] = {rule: Maker(rule.init_state) for rule in (
+    ada_delta.AdaDeltaRule, ada_grad.AdaGradRule, corrected_momentum_sgd.CorrectedMomentumSGDRule, momentum_sgd.MomentumSGDRule,
+    msvag.MSVAGRule, nesterov_ag.NesterovAGRule, rmsprop.RMSpropRule, rmsprop_graves.RMSpropGravesRule, sgd.SGDRule,
+    smorms3.SMORMS3Rule)}
+MAKERS[adam.AdamRule] = Maker(adam.AdamRule.init_state, ("amsgrad",))
+
+#: The numbers that each update replaces, by the classes that have them.
+_COUNTS: Dict[type, str] = {Optimizer: "t", UpdateRule: "t", msvag.MSVAGRule: "beta_power"}
+
+
+def is_known(cls: type) -> bool:
+    """Whether this is a class of rules of `MAKERS`, which makes states as it does there."""
+    return cls in MAKERS and cls.init_state is MAKERS[cls].init_state       # type: ignore[attr-defined]
+
+
+def state_of(parameter: Parameter) -> Dict[str, Any]:
+    """The state of the rule of a Parameter: its ``state``, or what its first update would make that, which nothing refers to yet.
+
+    Raises LookupError if that does not exist and is not made by a rule of Chainer's.
+    """
+    rule = parameter.update_rule
+    if rule._state is not None:
+        return rule._state
+    if not is_known(type(rule)):
+        raise LookupError(f"the state of a {type(rule).__name__}")
+    made = copy.copy(rule)
+    made._state = {}
+    made.init_state(parameter)
+    return made._state
+
+
+@functools.lru_cache(maxsize=256)
+def counts_of(cls: type) -> Tuple[str, ...]:
+    """The attributes of instances that count updates, or are replaced by each update like a count."""
+    return tuple([name for base, name in _COUNTS.items() if issubclass(cls, base)])
