@@ -5,10 +5,9 @@ import math
 from types import MappingProxyType
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import numpy as np
-
-from ...ir.c_forms import c_constant, c_type
-from ...ir.graph import Node, Value
+from ...ir.c_forms import c_type
+from ...ir.dims import is_known
+from ...ir.graph import Value
 from ..loops.ir import (
     Accumulate,
     Address,
@@ -26,14 +25,14 @@ from ..loops.ir import (
     Sweep,
 )
 from ..loops.schedule import is_dear
+from .accumulators import COMBINE, accumulated, accumulator_type, combined, merged, sees_nan, start_of
+from .distribution import distribute
 from .emitter import Emitter
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
 
 #: So many turns of a loop are done together where that saves memory traffic, in bodies of at most so many statements.
 _JAMMED, _SMALL = 4, 8
-
-_COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
 
 
 class NestText(NamedTuple):
@@ -146,21 +145,54 @@ class _Renderer:
         for reduction in totals + (of_rows if nested else []):
             self._declare(reduction, "sum_")
         if inner:
-            axis = inner[-1]
-            self._line(f"#pragma omp simd{''.join(map(self._clause, totals + of_rows))}")
-            begin, end = self._span(axis)
-            if sweep.block:
-                begin, end = "b", f"(b + {sweep.block} < {axis.size} ? b + {sweep.block} : {axis.size})"
-            self._line(f"for (int64_t {axis.name} = {begin}; {axis.name} < {end}; ++{axis.name}) {{")
-            self.depth += 1
-        self._statements(sweep.body)
-        self._close(bool(inner))
+            self._elements(sweep, inner[-1])
+        else:
+            self._statements(sweep.body)
         for reduction in totals:
-            self._line(_combined(reduction.node, self._target(reduction), self._finished(reduction, "sum_")))
+            self._line(combined(reduction.node, self._target(reduction), self._finished(reduction, "sum_")))
         if nested:
             for reduction in of_rows:
                 local = self.emitter.local(reduction.value)
-                self._line(_merged(reduction.node, f"all_{local}", f"sum_{local}"))
+                self._line(merged(reduction.node, f"all_{local}", f"sum_{local}"))
+
+    def _elements(self, sweep: Sweep, axis: Axis) -> None:
+        """The loop itself, or one for each of its stages."""
+        begin, end = self._span(axis)
+        if sweep.block:
+            begin, end = "b", f"(b + {sweep.block} < {axis.size} ? b + {sweep.block} : {axis.size})"
+        clauses = "".join(map(self._clause, sweep.totals_in_register + sweep.of_rows))
+        place = self.emitter.variable("at")
+        bodies, buffers, strip = distribute(sweep, axis.size, place)
+        if len(bodies) == 1:
+            self._line(f"#pragma omp simd{clauses}")
+            self._line(f"for (int64_t {axis.name} = {begin}; {axis.name} < {end}; ++{axis.name}) {{")
+            self.depth += 1
+            self._statements(sweep.body)
+            self._close(1)
+            return
+        first, count = self.emitter.variable(f"{axis.name}_of"), self.emitter.variable("count")
+        self._line(f"for (int64_t {first} = {begin}; {first} < {end}; {first} += {strip}) {{")
+        self.depth += 1
+        equal = begin == "0" and end == str(axis.size) and is_known(axis.size) and axis.size % strip == 0
+        length = strip if equal else f"{first} + {strip} < {end} ? {strip} : {end} - {first}"
+        self._line(f"const int64_t {count} = {length};")
+        around = self.rows
+        self.rows = {**around, **{value: self._strip_buffer(value, strip) for value in buffers}}
+        for body in bodies:
+            self.names = {}
+            self._line(f"#pragma omp simd{clauses if body is bodies[-1] else ''}")
+            self._line(f"for (int64_t {place} = 0; {place} < {count}; ++{place}) {{")
+            self.depth += 1
+            self._line(f"const int64_t {axis.name} = {first} + {place};")
+            self._statements(body)
+            self._close(1)
+        self.rows = around
+        self._close(1)
+
+    def _strip_buffer(self, value: Value, strip: int) -> str:
+        name = self.emitter.variable("strip")
+        self._line(f"{c_type(value.dtype)} {name}[{strip}] __attribute__((aligned(64)));")
+        return name
 
     def _jammed(self, sweep: Sweep) -> None:
         """A sweep whose totals grow in memory: several turns of the loop around the innermost one are done together, in their
@@ -177,7 +209,7 @@ class _Renderer:
         self._open((inner,))
         for total in sweep.reductions:
             name = self.running[total.value] = f"all_{self.emitter.local(total.value)}"
-            self._line(f"{_accumulator_type(total.node)} {name} = {self._target(total)};")
+            self._line(f"{accumulator_type(total.node)} {name} = {self._target(total)};")
         for turn in range(_JAMMED):
             self._line("{")
             self.depth += 1
@@ -223,11 +255,11 @@ class _Renderer:
         reduction, operand = statement.reduction, self._text(statement.operand)
         running = self.running.get(reduction.value)
         if running is not None:
-            self._line(_accumulated(reduction.node, running, operand))
+            self._line(accumulated(reduction.node, running, operand))
         elif reduction.in_register:
-            self._line(_accumulated(reduction.node, f"sum_{self.emitter.local(reduction.value)}", operand))
+            self._line(accumulated(reduction.node, f"sum_{self.emitter.local(reduction.value)}", operand))
         else:
-            self._line(_combined(reduction.node, self._target(reduction), operand))
+            self._line(combined(reduction.node, self._target(reduction), operand))
 
     def _text(self, expression: Expression) -> str:
         if isinstance(expression, Local):
@@ -242,7 +274,7 @@ class _Renderer:
 
     def _start_total(self, total: Reduction) -> None:
         value, share = total.value, self.nest.share
-        start, size, type = _start(total.op, value), math.prod(value.shape), c_type(value.dtype)
+        start, size, type = start_of(total.op, value), math.prod(value.shape), c_type(value.dtype)
         if share is not None and share.private:
             sums = self.sums[value] = self.emitter.scratch(size * share.shares, value.dtype)
             own = self.own[value] = self.emitter.variable("mine")
@@ -263,22 +295,22 @@ class _Renderer:
 
     def _declare(self, reduction: Reduction, prefix: str, wide: bool = False) -> None:
         value, local = reduction.value, self.emitter.local(reduction.value)
-        type = "double" if wide and reduction.op == "sum" and value.dtype.kind == "f" else _accumulator_type(reduction.node)
-        self._line(f"{type} {prefix}{local} = {_start(reduction.op, value)};")
-        if _sees_nan(reduction.node):
+        type = "double" if wide and reduction.op == "sum" and value.dtype.kind == "f" else accumulator_type(reduction.node)
+        self._line(f"{type} {prefix}{local} = {start_of(reduction.op, value)};")
+        if sees_nan(reduction.node):
             self._line(f"int{8 * value.dtype.itemsize}_t nan_{prefix}{local} = 0;")
 
     def _clause(self, reduction: Reduction) -> str:
         local = f"sum_{self.emitter.local(reduction.value)}"
-        text = f" reduction({_COMBINE.get(reduction.op, reduction.op)}:{local})"
-        return text + (f" reduction(|:nan_{local})" if _sees_nan(reduction.node) else "")
+        text = f" reduction({COMBINE.get(reduction.op, reduction.op)}:{local})"
+        return text + (f" reduction(|:nan_{local})" if sees_nan(reduction.node) else "")
 
     def _finished(self, reduction: Reduction, prefix: str) -> str:
         """What an accumulator in a register comes to."""
         name = prefix + self.emitter.local(reduction.value)
         if reduction.op == "sum" and reduction.value.dtype.name in _SUFFIXES:
             return f"summed_{_SUFFIXES[reduction.value.dtype.name]}({name})"
-        return f"(nan_{name} ? NAN : {name})" if _sees_nan(reduction.node) else name
+        return f"(nan_{name} ? NAN : {name})" if sees_nan(reduction.node) else name
 
     def join(self, total: Reduction) -> None:
         """Add up what the shares have summed."""
@@ -288,7 +320,7 @@ class _Renderer:
         if value.ndim == 0:
             target = self.emitter.local(value)
             self._line(f"{c_type(value.dtype)} {target} = {sums}[0];")
-            self._line(f"for (int64_t k = 1; k < {count}; ++k) {_combined(node, target, f'{sums}[k]')}")
+            self._line(f"for (int64_t k = 1; k < {count}; ++k) {combined(node, target, f'{sums}[k]')}")
             if total.stored:
                 self._line(f"{self.emitter.name(value)}[0] = {target};")
             return
@@ -299,7 +331,7 @@ class _Renderer:
         self._line(f"memcpy({target}, {sums}, {size * value.dtype.itemsize});")
         self._line(f"for (int64_t b = 1; b < {count}; ++b) {{")
         self._line("    #pragma omp simd")
-        self._line(f"    for (int64_t k = 0; k < {size}; ++k) {_combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
+        self._line(f"    for (int64_t k = 0; k < {size}; ++k) {combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
         self._line("}")
 
 
@@ -333,51 +365,3 @@ def _address(address: Address) -> str:
 def _part(part: Part) -> str:
     text = part.loop if part.divisor == 1 else f"{part.loop} / {part.divisor}"
     return text if part.modulus is None else f"({text}) % {part.modulus}"
-
-
-def _sees_nan(node: Node) -> bool:
-    return node.op.name in ("max", "min") and node.outputs[0].dtype.kind == "f"
-
-
-def _accumulator_type(node: Node) -> str:
-    return "int" if node.op.name in ("any", "all") else c_type(node.outputs[0].dtype)
-
-
-def _start(name: str, value: Value) -> str:
-    if name in ("sum", "any"):
-        return "0"
-    if name in ("prod", "all"):
-        return "1"
-    if value.dtype.kind == "f":
-        return "-INFINITY" if name == "max" else "INFINITY"
-    if value.dtype.kind == "b":
-        return "0" if name == "max" else "1"
-    limits = np.iinfo(value.dtype)
-    return c_constant(limits.min if name == "max" else limits.max, value.dtype)
-
-
-def _accumulated(node: Node, name: str, operand: str) -> str:
-    """One element more for an accumulator in a register."""
-    op = node.op.name
-    if op in ("sum", "prod"):
-        return f"{name} {_COMBINE[op]}= {operand};"
-    if op in ("any", "all"):
-        return f"{name} {_COMBINE[op]}= ({operand} != 0);"
-    test = f"{name} = {operand} {'>' if op == 'max' else '<'} {name} ? {operand} : {name};"
-    return f"{test} nan_{name} |= ({operand} != {operand});" if _sees_nan(node) else test
-
-
-def _merged(node: Node, name: str, part: str) -> str:
-    """One accumulator into another."""
-    text = _accumulated(node, name, part)
-    return f"{text} nan_{name} |= nan_{part};" if _sees_nan(node) else text
-
-
-def _combined(node: Node, target: str, operand: str) -> str:
-    """One element more for an accumulator in memory."""
-    op = node.op.name
-    if op in ("sum", "prod", "any", "all"):
-        return _accumulated(node, target, operand)
-    sign = ">" if op == "max" else "<"
-    unordered = f" || {operand} != {operand}" if _sees_nan(node) else ""
-    return f"{target} = ({operand} {sign} {target}{unordered}) ? {operand} : {target};"

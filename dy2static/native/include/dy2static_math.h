@@ -169,31 +169,39 @@ D2S_FUNCTION double expm1_f64(double x) {
     return d2s_with_sign_f64(D2S_FMA(power, y, power - 1.0) * scale, x);
 }
 
-/* tanh(x) = x + x^3 P(x^2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x */
-D2S_FUNCTION float tanh_f32(float x) {
+/* tanh(x) = x + x^3 P(x^2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x.  The second form, at least 0, for 0 <= a <= 20: */
+D2S_FUNCTION float d2s_tanh_part_f32(float a) {
     uint32_t k;
+    float y = d2s_expm1_part_f32(a + a, &k) + 1.0f;
+    return 1.0f - 2.0f / D2S_FMAF(y, d2s_two_to_f32(k), 1.0f); }
+D2S_FUNCTION double d2s_tanh_part_f64(double a) {
+    uint64_t k;
+    double y = d2s_expm1_part_f64(a + a, &k) + 1.0;
+    return 1.0 - 2.0 / D2S_FMA(y, d2s_two_to_f64(k), 1.0); }
+
+/* an odd function of x, from its result for |x|, which is at least 0; NaN for NaN */
+D2S_FUNCTION float d2s_odd_f32(float x, float y) {
+    return d2s_pick_f32(x != x, x, d2s_of_bits_f32(d2s_bits_f32(y) | (d2s_bits_f32(x) & 0x80000000u))); }
+D2S_FUNCTION double d2s_odd_f64(double x, double y) {
+    return d2s_pick_f64(x != x, x, d2s_of_bits_f64(d2s_bits_f64(y) | (d2s_bits_f64(x) & 0x8000000000000000u))); }
+
+D2S_FUNCTION float tanh_f32(float x) {
     uint32_t u = d2s_bits_f32(x) & 0x7fffffffu, most = d2s_bits_f32(10.0f);
     float a = d2s_of_bits_f32(u > most ? most : u), z = a * a;
-    bool near = u < d2s_bits_f32(0.6f);
-    float y = d2s_expm1_part_f32(a + a, &k) + 1.0f;
-    y = 1.0f - 2.0f / D2S_FMAF(y, d2s_two_to_f32(k), 1.0f);
+    bool near = (int32_t)u < (int32_t)d2s_bits_f32(0.6f);
     /* (tanh(x) - x) / x^3 in z = x^2 on [0, 0.36], error 3e-8 */
     float p = D2S_FMAF(-0x1.9ada60p-8f, z, 0x1.59e1c8p-6f);
     p = D2S_FMAF(p, z, -0x1.b955dcp-5f);
     p = D2S_FMAF(p, z, 0x1.110ee0p-3f);
     p = D2S_FMAF(p, z, -0x1.555554p-2f);
     p = D2S_FMAF(a * z, p, a);
-    y = d2s_with_sign_f32(d2s_pick_f32(near, p, y), x);
-    return d2s_pick_f32(x != x, x, y);
+    return d2s_odd_f32(x, d2s_pick_f32(near, p, d2s_tanh_part_f32(a)));
 }
 
 D2S_FUNCTION double tanh_f64(double x) {
-    uint64_t k;
     uint64_t u = d2s_bits_f64(x) & 0x7fffffffffffffffu, most = d2s_bits_f64(20.0);
     double a = d2s_of_bits_f64(u > most ? most : u), z = a * a;
-    bool near = u < d2s_bits_f64(0.6);
-    double y = d2s_expm1_part_f64(a + a, &k) + 1.0;
-    y = 1.0 - 2.0 / D2S_FMA(y, d2s_two_to_f64(k), 1.0);
+    bool near = (int64_t)u < (int64_t)d2s_bits_f64(0.6);
     /* (tanh(x) - x) / x^3 in z = x^2 on [0, 0.36], error 4.7e-17 */
     double p = D2S_FMA(-0x1.33a05b8be40c9p-16, z, 0x1.5608d4996ede8p-14);
     p = D2S_FMA(p, z, -0x1.e710d3f9482d6p-13);
@@ -206,8 +214,7 @@ D2S_FUNCTION double tanh_f64(double x) {
     p = D2S_FMA(p, z, 0x1.1111111110ca7p-3);
     p = D2S_FMA(p, z, -0x1.5555555555554p-2);
     p = D2S_FMA(a * z, p, a);
-    y = d2s_with_sign_f64(d2s_pick_f64(near, p, y), x);
-    return d2s_pick_f64(x != x, x, y);
+    return d2s_odd_f64(x, d2s_pick_f64(near, p, d2s_tanh_part_f64(a)));
 }
 
 /* erf(x) = x + x P(x^2) near 0, else 1 - exp(a Q(a)) with a = |x| and the sign of x; beyond the bound of a it is 1.  Q is fitted by
@@ -215,7 +222,7 @@ D2S_FUNCTION double tanh_f64(double x) {
 D2S_FUNCTION float erf_f32(float x) {
     uint32_t k, u = d2s_bits_f32(x) & 0x7fffffffu, most = d2s_bits_f32(4.0f);
     float a = d2s_of_bits_f32(u > most ? most : u), z = a * a;
-    bool near = u < d2s_bits_f32(0.9375f);
+    bool near = (int32_t)u < (int32_t)d2s_bits_f32(0.9375f);
     /* log(erfc(a)) / a on [0.9375, 4], error of the result 2.8e-9 */
     float q = D2S_FMAF(0x1.be8f34p-13f, a, -0x1.a4436ep-9f);
     q = D2S_FMAF(q, a, 0x1.769464p-6f);
@@ -232,14 +239,13 @@ D2S_FUNCTION float erf_f32(float x) {
     p = D2S_FMAF(p, z, -0x1.812742p-2f);
     p = D2S_FMAF(p, z, 0x1.06eba8p-3f);
     p = D2S_FMAF(a, p, a);
-    y = d2s_with_sign_f32(d2s_pick_f32(near, p, y), x);
-    return d2s_pick_f32(x != x, x, y);
+    return d2s_odd_f32(x, d2s_pick_f32(near, p, y));
 }
 
 D2S_FUNCTION double erf_f64(double x) {
     uint64_t k, u = d2s_bits_f64(x) & 0x7fffffffffffffffu, most = d2s_bits_f64(6.0);
     double a = d2s_of_bits_f64(u > most ? most : u), z = a * a;
-    bool near = u < d2s_bits_f64(1.0);
+    bool near = (int64_t)u < (int64_t)d2s_bits_f64(1.0);
     /* log(erfc(a)) / a on [1, 6], error of the result 3.5e-18 */
     double q = D2S_FMA(0x1.a858cb0e7d5dbp-40, a, -0x1.26aaa8138e7fep-34);
     q = D2S_FMA(q, a, 0x1.7f38e4c2b346ep-30);
@@ -273,8 +279,7 @@ D2S_FUNCTION double erf_f64(double x) {
     p = D2S_FMA(p, z, -0x1.812746b0379c1p-2);
     p = D2S_FMA(p, z, 0x1.06eba8214db68p-3);
     p = D2S_FMA(a, p, a);
-    y = d2s_with_sign_f64(d2s_pick_f64(near, p, y), x);
-    return d2s_pick_f64(x != x, x, y);
+    return d2s_odd_f64(x, d2s_pick_f64(near, p, y));
 }
 
 /* What a logarithm of x adds to its sum, itself a sum: x + x if it is infinite or NaN; for ``lowest``, where the logarithm
@@ -720,9 +725,16 @@ D2S_UNSIGNED(uint64_t, u64)
 
 /* Compositions ------------------------------------------------------------------------------------------------------ */
 
-/* The logistic function as Chainer computes it: below about -17 (float) it is 0. */
-D2S_FUNCTION float sigmoid_f32(float x) { return tanh_f32(x * 0.5f) * 0.5f + 0.5f; }
-D2S_FUNCTION double sigmoid_f64(double x) { return tanh_f64(x * 0.5) * 0.5 + 0.5; }
+/* The logistic function as Chainer computes it, tanh(x / 2) / 2 + 1 / 2: below about -17 (float) it is 0.  Next to 1 / 2, more digits
+ * of a small tanh would be lost. */
+D2S_FUNCTION float sigmoid_f32(float x) {
+    float half = x * 0.5f;
+    uint32_t u = d2s_bits_f32(half) & 0x7fffffffu, most = d2s_bits_f32(10.0f);
+    return d2s_odd_f32(half, d2s_tanh_part_f32(d2s_of_bits_f32(u > most ? most : u))) * 0.5f + 0.5f; }
+D2S_FUNCTION double sigmoid_f64(double x) {
+    double half = x * 0.5;
+    uint64_t u = d2s_bits_f64(half) & 0x7fffffffffffffffu, most = d2s_bits_f64(20.0);
+    return d2s_odd_f64(half, d2s_tanh_part_f64(d2s_of_bits_f64(u > most ? most : u))) * 0.5 + 0.5; }
 
 /* log(1 + u) for 0 <= u <= 1 */
 D2S_FUNCTION float d2s_log1p_unit_f32(float u) {

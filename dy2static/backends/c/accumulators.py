@@ -1,0 +1,61 @@
+"""Lines of C that reduce: where an accumulator starts, and how elements and other accumulators are added to it."""
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.c_forms import c_constant, c_type
+from ...ir.graph import Node, Value
+
+#: The C operators of reductions that have one.
+COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
+
+
+def sees_nan(node: Node) -> bool:
+    """Whether NaN is noted apart: comparisons do not find it."""
+    return node.op.name in ("max", "min") and node.outputs[0].dtype.kind == "f"
+
+
+def accumulator_type(node: Node) -> str:
+    """The C type of an accumulator in a register."""
+    return "int" if node.op.name in ("any", "all") else c_type(node.outputs[0].dtype)
+
+
+def start_of(name: str, value: Value) -> str:
+    """The result of a reduction of no elements, as a C constant of the type of ``value``."""
+    if name in ("sum", "any"):
+        return "0"
+    if name in ("prod", "all"):
+        return "1"
+    if value.dtype.kind == "f":
+        return "-INFINITY" if name == "max" else "INFINITY"
+    if value.dtype.kind == "b":
+        return "0" if name == "max" else "1"
+    limits = np.iinfo(value.dtype)
+    return c_constant(limits.min if name == "max" else limits.max, value.dtype)
+
+
+def accumulated(node: Node, name: str, operand: str) -> str:
+    """One element more for an accumulator in a register."""
+    op = node.op.name
+    if op in ("sum", "prod"):
+        return f"{name} {COMBINE[op]}= {operand};"
+    if op in ("any", "all"):
+        return f"{name} {COMBINE[op]}= ({operand} != 0);"
+    test = f"{name} = {operand} {'>' if op == 'max' else '<'} {name} ? {operand} : {name};"
+    return f"{test} nan_{name} |= ({operand} != {operand});" if sees_nan(node) else test
+
+
+def merged(node: Node, name: str, part: str) -> str:
+    """One accumulator into another."""
+    text = accumulated(node, name, part)
+    return f"{text} nan_{name} |= nan_{part};" if sees_nan(node) else text
+
+
+def combined(node: Node, target: str, operand: str) -> str:
+    """One element more for an accumulator in memory."""
+    op = node.op.name
+    if op in ("sum", "prod", "any", "all"):
+        return accumulated(node, target, operand)
+    sign = ">" if op == "max" else "<"
+    unordered = f" || {operand} != {operand}" if sees_nan(node) else ""
+    return f"{target} = ({operand} {sign} {target}{unordered}) ? {operand} : {target};"

@@ -1,0 +1,117 @@
+"""Loop distribution: a loop over elements in stages, so that no stage has two long functions one after the other.
+
+A function such as ``tanh`` is a chain of some 20 dependent instructions.  Where a second one reads its result, the chain of one
+vector is so long that a processor's window of instructions holds little more than this vector, and most of its units wait.
+So the loop runs over strips of elements: the first stage leaves what later ones read of it in buffers that stay in the
+first-level cache.  Each number is computed as it would be without stages.
+"""
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
+
+from ...ir.dims import Size, is_known
+from ...ir.graph import Value
+from ..loops.ir import Accumulate, Address, Apply, Define, Expression, Kept, Local, Recall, Statement, Sweep
+
+#: Elementwise ops that are long chains of instructions.
+_LONG = frozenset("exp expm1 log log1p log2 tanh sigmoid sin cos tan softplus elu power special".split())
+
+#: Elements of a strip: no more than so many, and than have so many bytes in all buffers; no fewer than the least.
+_MOST, _BYTES, _LEAST = 512, 16384, 64
+
+#: Elements of a vector, and of a line of the cache.
+_VECTOR, _GRAIN = 8, 16
+
+
+class Stages(NamedTuple):
+    """A loop in stages.
+
+    bodies: what each stage does for an element.  buffers: values that have a buffer of a strip.  strip: elements of a strip, the
+    last of which may be shorter.
+    """
+
+    bodies: Tuple[Tuple[Statement, ...], ...]
+    buffers: Tuple[Value, ...]
+    strip: int
+
+
+def distribute(sweep: Sweep, size: Size, place: str) -> Stages:
+    """The stages of a sweep whose innermost loop has ``size`` turns; a single one where there is nothing to gain.
+
+    place: the variable that counts the elements of a strip.
+    """
+    level = _levels(sweep.body)
+    alone = Stages((sweep.body,), (), 0)
+    if not any(level) or is_known(size) and size < _LEAST:
+        return alone
+    bodies: List[List[Statement]] = [[] for _ in range(max(level) + 1)]
+    made = {_value(statement): stage for statement, stage in zip(sweep.body, level) if not isinstance(statement, Accumulate)}
+    passed = {value for statement, stage in zip(sweep.body, level) for value in _read(statement) if made.get(value, stage) != stage}
+    at = Address(0, ((place, 1),))
+    for statement, stage in zip(sweep.body, level):
+        value = None if isinstance(statement, Accumulate) else _value(statement)
+        later = stage and isinstance(statement, Define) and (statement.store is not None or statement.keep is not None)
+        if not stage or value not in passed and not later:
+            bodies[stage].append(statement)
+            continue
+        bodies[stage].append(Define(value, statement.expression, keep=at))
+        passed.add(value)
+        for other in range(stage):                          # where it is read, and in the last stage, where arrays are written
+            if other == 0 and later:
+                bodies[0].append(Define(value, Kept(value, at), statement.store, statement.keep))
+            elif any(value in _read(s) for s, k in zip(sweep.body, level) if k == other):
+                bodies[other].append(Recall(value, Kept(value, at)))
+    buffers = tuple(value for value in made if value in passed)
+    most = min(_MOST, _BYTES // sum(value.dtype.itemsize for value in buffers)) // _GRAIN * _GRAIN
+    if most < _LEAST:
+        return alone
+    return Stages(tuple(map(tuple, reversed(bodies))), buffers, _strip(size, most))
+
+
+def _strip(size: Size, most: int) -> int:
+    """The elements of a strip: if possible, so that all strips are as long, and whole vectors."""
+    if is_known(size):
+        for count in range(-(-size // most), size // _LEAST + 1):
+            if size % (count * _VECTOR) == 0:
+                return size // count
+    return most
+
+
+def _levels(body: Sequence[Statement]) -> List[int]:
+    """For each statement, the stages that follow its own: after a long function, as many as there are long functions one after the
+    other that read its result.  Other statements belong to the earliest stage that reads them, and sums to the last.
+    """
+    level = [0] * len(body)
+    after: Dict[Value, int] = {}                            # long functions one after the other that read a value
+    stage: Dict[Value, int] = {}                            # of the earliest statement that reads it
+    for number in range(len(body) - 1, -1, -1):
+        statement, long = body[number], False
+        if not isinstance(statement, Accumulate):
+            value, long = _value(statement), _is_long(statement.expression)
+            level[number] = (after if long else stage).get(value, 0)
+        followers = 0 if isinstance(statement, Accumulate) else after.get(value, 0) + long
+        for read in _read(statement):
+            after[read] = max(after.get(read, 0), followers)
+            stage[read] = max(stage.get(read, 0), level[number])
+    return level
+
+
+def _value(statement: Statement) -> Value:
+    assert not isinstance(statement, Accumulate)
+    return statement.value
+
+
+def _read(statement: Statement) -> Set[Value]:
+    return set(_locals(statement.operand if isinstance(statement, Accumulate) else statement.expression))
+
+
+def _locals(expression: Expression) -> Iterator[Value]:
+    if isinstance(expression, Local):
+        yield expression.value
+    elif isinstance(expression, Apply):
+        for operand in expression.operands:
+            yield from _locals(operand)
+
+
+def _is_long(expression: Expression) -> bool:
+    return isinstance(expression, Apply) and (expression.node.op.name in _LONG or any(map(_is_long, expression.operands)))
