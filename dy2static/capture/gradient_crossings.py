@@ -23,18 +23,33 @@ class Crossings:
         self.gradients, self.capture = gradients, gradients.capture
 
     def check(self, entering: Set[Value], made: Set[Value], inputs: Sequence[SymbolicVariable], values: Set[Value]) -> None:
-        """Stop where a way to one of the inputs may lead through earlier iterations of a loop, or out of the call."""
-        self._check_ways(entering, [v for v in inputs if v.requires_grad and v.value not in made and v.value in values])
+        """Stop where a way to one of the inputs may lead through earlier iterations of a loop, or out of the call.
 
-    def _check_ways(self, entering: Set[Value], targets: Sequence[SymbolicVariable]) -> None:
+        entering: where the graph begins, of what the gradients go through (values).  made: what nodes give of that.
+        """
+        targets = [v for v in inputs if v.requires_grad and v.value not in made]
         for value in entering:
             variable = self.gradients.variables[value]
-            others = [v for v in targets if v is not variable]
-            if variable.requires_grad and others:
-                if not variable.connected:
-                    self.gradients.check_leaf(variable)
-                elif not all(self.capture.staging.loops.are_unrelated(value, v.value) for v in others):
-                    self.abort()
+            self._check_ways(variable, [v for v in targets if v.value in values or self._may_be_behind(variable, v)])
+
+    def _may_be_behind(self, variable: SymbolicVariable, target: SymbolicVariable) -> bool:
+        """Whether what a gradient enters may have been computed from a Variable that it does not reach in the graph.
+
+        Before the call: from the caller's Variables.  In earlier iterations: from all but what this iteration makes.
+        """
+        if not variable.connected:
+            return "source" in target.__dict__
+        inside = chain(self.capture.builder)
+        depth = next((i for i, builder in enumerate(inside) if variable.value in builder.inputs), len(inside))
+        return all(builder.producer(target.value) is None for builder in inside[depth:])
+
+    def _check_ways(self, variable: SymbolicVariable, targets: Sequence[SymbolicVariable]) -> None:
+        others = [v for v in targets if v is not variable]
+        if variable.requires_grad and others:
+            if not variable.connected:
+                self.gradients.check_leaf(variable)
+            elif not all(self.capture.staging.loops.are_unrelated(variable.value, v.value) for v in others):
+                self.abort()
 
     def check_loop(self, pairs: Sequence[Tuple[Value, Value]], body: Sequence[Node], initial: Mapping[Value, Value],
                    after: Mapping[Value, Value]) -> None:
@@ -58,8 +73,8 @@ class Crossings:
             self.abort()
         made = {v for node in found for v in node.outputs}
         if all(target not in node.outputs for node in nodes):
-            entering = {v for v in values if v not in made and v in self.gradients.variables}
-            self._check_ways(entering, [self.gradients.variables[target]])
+            for entered in [v for v in values if v not in made and v in self.gradients.variables]:
+                self._check_ways(self.gradients.variables[entered], [self.gradients.variables[target]])
 
     def abort(self) -> NoReturn:
         """Stop because of earlier iterations."""

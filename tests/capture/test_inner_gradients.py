@@ -455,6 +455,16 @@ def through_iterations(x, z):
     return g
 
 
+def through_iterations_only(x, z):
+    """The first iteration has no gradient with respect to `y`; the later ones have one, through what is carried."""
+    y, h, total = z * 2.0, x * 1.0, x * 0.0
+    while h.array.sum() < 50:
+        g, = chainer.grad([F.sum(h * h)], [y])
+        total = total if g is None else total + g
+        h = h * y + 1.0
+    return total
+
+
 def only_in_one_branch(x, z):
     y = x * x if x.array.sum() > 0 else x * z
     return chainer.grad([F.sum(y)], [x, z])
@@ -501,8 +511,8 @@ def test_kept_by_what_leaves():
     against_eager.check(lambda compile: compile(kept_by_what_leaves), [pair] * 2, compiled=None)
 
 
-@pytest.mark.parametrize("program", [not_required,
-                                     through_iterations, only_in_one_branch, outside], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("program", [not_required, through_iterations, through_iterations_only, only_in_one_branch, outside],
+                         ids=lambda x: x.__name__)
 def test_refused(program):
     """Run eagerly."""
     against_eager.check(lambda compile: compile(program), [pair] * 2, compiled=False)
@@ -520,3 +530,17 @@ def test_gradient_of_what_was_computed_before():
             assert (x.grad is None) if expected is None else np.allclose(x.grad, expected)
             assert (h.grad is None) is (expected is not None)
             x.cleargrad()
+
+
+def test_gradient_with_respect_to_what_is_behind_an_argument():
+    """The function reads nothing of a Variable from which its argument was computed before the call."""
+    def f(h, w):
+        gradient, = chainer.grad([F.sum(h * h)], [w])
+        return None if gradient is None else gradient.array
+    compiled = to_static(f)
+    w = variable(3)
+    for h in (Variable(array(3)), w * 2.0, Variable(array(3)), F.sin(w)):
+        expected, actual = f(h, w), compiled(h, w)
+        assert (actual is None) is (expected is None)
+        assert expected is None or np.allclose(actual, expected)
+    assert compiled.cache_info().captures > 0
