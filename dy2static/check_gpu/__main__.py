@@ -9,11 +9,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import chainer
 import numpy as np
 
-from ..backends.cuda.program.steps import text_of
 from ..compat import cuda
 from ..errors import BackendError
 from ..native import cudnn, nvrtc
 from ..native.device import CupyDevice
+from ..native.device_kernels import Kernel, text_of
 from ..native.emulated import EmulatedDevice, emulated_cudnn, missing
 from . import calls, launches, models, open_sizes, samples, speed
 from .checks import Checks
@@ -69,7 +69,7 @@ def _ops(task: Task) -> None:
         found = samples.cases(dtype, 2 if task.quick else 100 if dtype is None else 3)
         _values(task.checks, f"samples of ops, {dtype or 'their own dtypes'}", found, task.devices)
         for architecture in task.architectures:
-            _compiled(task.checks, samples.source_of(found)[0], architecture)
+            _compiled(task.checks, samples.kernels_of(found), architecture)
 
 
 def _convolutions(task: Task) -> None:
@@ -88,7 +88,7 @@ def _open_sizes(task: Task) -> None:
         kernels = [kernel for case in cases for kernel in case.kernels]
         print(f"open sizes, {dtype}: {len(cases)} graphs, {len(kernels)} kernels, {task.checks.failed - failed} failed", flush=True)
         for architecture in task.architectures:
-            _compiled(task.checks, text_of(kernels), architecture)
+            _compiled(task.checks, kernels, architecture)
 
 
 def _calls(task: Task) -> None:
@@ -123,8 +123,8 @@ SECTIONS: Dict[str, Callable[[Task], None]] = {
 
 def _values(checks: Checks, title: str, cases: List[samples.Case], devices: Sequence[Any]) -> None:
     """Values against NumPy's, and the same bits each time."""
-    text, kernels = samples.source_of(cases)
-    module, failed = devices[0].load(text, [kernel.name for kernel in kernels]), checks.failed
+    kernels = samples.kernels_of(cases)
+    module, failed = devices[0].load(kernels), checks.failed
     for case in cases:
         with checks.guarded(case.name):
             results = [case.run(device, module) for device in devices]
@@ -134,10 +134,10 @@ def _values(checks: Checks, title: str, cases: List[samples.Case], devices: Sequ
     print(f"{title}: {len(cases)} graphs, {len(kernels)} kernels, {checks.failed - failed} failed", flush=True)
 
 
-def _compiled(checks: Checks, text: str, architecture: str) -> None:
+def _compiled(checks: Checks, kernels: Sequence[Kernel], architecture: str) -> None:
     """What NVRTC makes of all kernels."""
     try:
-        made = nvrtc.machine_code(text, architecture, ["--ptxas-options=-v"])
+        made = nvrtc.machine_code(text_of(kernels), architecture, ["--ptxas-options=-v"])
     except nvrtc.NvrtcRefused as error:
         checks.check(architecture, error.log[:2000])
         return

@@ -11,12 +11,12 @@ from ..backends.cuda.launches.ending import Ending
 from ..backends.cuda.launches.launching import InC, Run
 from ..backends.cuda.launches.region import DeviceRegion
 from ..backends.cuda.launches.updates import STORE, UpdateRegion
-from ..backends.cuda.program.steps import text_of
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor, python_scalar
 from ..native.launcher import Counts
 from ..passes.in_place import Update
+from . import heads
 
 _SHAPES = ((64, 48), (48, 32), (32, 16))
 
@@ -42,9 +42,9 @@ class Launched:
     """The region on a device, and arrays for it."""
 
     def __init__(self, device: Any):
-        self.device, self.region, self.random = device, DeviceRegion(graph(), 0), np.random.RandomState(0)
+        self.device, self.region, self.random = device, DeviceRegion(graph()), np.random.RandomState(0)
         kernels = self.region.function.kernels
-        self.region.load(device, device.load(text_of(kernels), [kernel.name for kernel in kernels]))
+        self.region.load(device, device.load(kernels))
         self.operands = [self.random.uniform(-1, 1, shape).astype(np.float32) for shape in _SHAPES]
         self.weights = [device.upload(x) for x in self.operands[1:]]
         self.scratch = self.new(np.full(self.region.scratch, 255, np.uint8))
@@ -102,6 +102,7 @@ def check(device: Any, report: Callable[[str, str], None], streams: Sequence[Con
     _check_off(launched, report, results[0])
     _check_finished(device, report)
     _check_update(device, report)
+    heads.check(device, report)
 
 
 def _check_moved(launched: Launched, report: Callable[[str, str], None]) -> None:
@@ -142,7 +143,7 @@ def _check_off(launched: Launched, report: Callable[[str, str], None], wanted: n
     """The setting that turns graphs off."""
     device, place, out = launched.device, launched.new(launched.operands[0]), launched.out()
     kernels = launched.region.function.kernels
-    module = device.load(text_of(kernels), [kernel.name for kernel in kernels])
+    module = device.load(kernels)
     with config.GPU_GRAPHS.set(0):
         launched.region.load(device, module)
     for _ in range(3):
@@ -160,9 +161,9 @@ def _check_finished(device: Any, report: Callable[[str, str], None]) -> None:
     values = [builder.input(Tensor(array.shape, np.dtype("float32")), name) for array, name in zip((x, w, b), "xwb")]
     with building(builder):
         biased = _product(*values[:2]) + ops.broadcast_to(values[2], shape=(rows, columns))
-        region = DeviceRegion(builder.build((ops.relu(biased),)), 1)
+        region = DeviceRegion(builder.build((ops.relu(biased),)))
     kernels = region.function.kernels
-    region.load(device, device.load(text_of(kernels), [kernel.name for kernel in kernels]))
+    region.load(device, device.load(kernels))
     wanted, memory = np.maximum(x @ w + b, 0), device.upload(np.zeros(x.size + 1, np.float32))
     for begin in (0, 1):
         place, out = memory[begin:begin + x.size].reshape(x.shape), device.upload(np.zeros((rows, columns), np.float32))
@@ -184,11 +185,11 @@ def _check_update(device: Any, report: Callable[[str, str], None]) -> None:
     with building(inner):
         new = w - ops.broadcast_to(ops.scalar_to_tensor(rate, dtype=np.dtype("float32")), shape=shape) * graph.outputs[0]
     update = Update(Graph((w, graph.outputs[0], rate), (new,), tuple(inner.nodes), "update"), (0,), (0,))
-    updates = UpdateRegion(update, (0,), 0)
+    updates = UpdateRegion(update, (0,))
     ending = Ending(graph, [update], [updates])
-    region = DeviceRegion(graph, 2, tables=ending.tables)
+    region = DeviceRegion(graph, tables=ending.tables)
     kernels = [*region.function.kernels, updates.kernel, STORE]
-    module = device.load(text_of(kernels), [kernel.name for kernel in kernels])
+    module = device.load(kernels)
     region.load(device, module)
     last = region.runs[-1]
     assert isinstance(last, InC), "all steps are known to the launcher"

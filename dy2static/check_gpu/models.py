@@ -63,7 +63,7 @@ def regions(name: str) -> List[Case]:
     for graph in recording.graphs:
         for region in _natives(divide(graph)):
             given = [_operand(value, random) for value in region.inputs]
-            found.append(Case(f"{name}, region {len(found)}", region, given, meaning(region, given) or (), len(found)))
+            found.append(Case(f"{name}, region {len(found)}", region, given, meaning(region, given) or ()))
     return found
 
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from .. import ops
 from ..backends.cuda.launches.region import DeviceRegion
-from ..backends.cuda.program.steps import Kernel, text_of
 from ..ir.building import Builder, building
 from ..ir.dims import Dim, Size, evaluate
 from ..ir.graph import Graph, Value
 from ..ir.interpret import interpret
 from ..ir.types import Extent, Tensor
-from .samples import Case, CheckedDevice
+from ..native.device_kernels import Kernel
+from .samples import Case, CheckedDevice, kernels_of
 
 #: The axes of the operands of functions: the first two sizes are those of a call, the third is known.
 _AXES = {"x": (0, 1), "y": (1, 0), "k": (0, 2), "w": (2, 2), "b": (1,), "c": (2,), "i": (0,), "p": (0, 2, 1), "f": (2, 2, 2)}
@@ -99,7 +99,7 @@ FUNCTIONS: Dict[str, Tuple[str, Callable[..., Any]]] = {
 class OpenCase:
     """One function for all sizes: its region, and what it gives for those of a call."""
 
-    def __init__(self, name: str, dtype: str, number: int):
+    def __init__(self, name: str, dtype: str):
         self.name, (self.letters, self.function), self.dtype = name, FUNCTIONS[name], dtype
         graph = self._graph((Dim("length_n0"), Dim("length_n1")))
         symbols = sorted({symbol for v in graph.inputs if isinstance(v.type, Tensor) for n in v.shape if isinstance(n, Dim)
@@ -107,7 +107,7 @@ class OpenCase:
         self.symbols = tuple(symbols)
         self.graph = graph.with_(inputs=(*graph.inputs, *[Value(Extent(symbol), symbol) for symbol in symbols]))
         self.device: Any = None
-        self.region = DeviceRegion(self.graph, number, around=self)
+        self.region = DeviceRegion(self.graph, around=self)
 
     def _graph(self, sizes: Tuple[Size, Size], dtype: str = "") -> Graph:
         builder, all_sizes = Builder("open"), (*sizes, _KNOWN)
@@ -130,13 +130,13 @@ class OpenCase:
         return [random.randint(0, min(4, sizes[1]), shape).astype(np.int32) if letter == "i" else
                 random.uniform(-1, 1, shape).astype(self.dtype) for letter, shape in zip(self.letters, shapes)]
 
-    def closed(self, sizes: Tuple[int, int], number: int) -> Case:
+    def closed(self, sizes: Tuple[int, int]) -> Case:
         """The same when these sizes are known."""
         graph, arrays = self._graph(sizes), self.arrays(sizes)
         wide = self._graph(sizes, _WIDER.get(self.dtype, self.dtype))
         results = interpret(wide, *[x.astype(v.dtype) for x, v in zip(arrays, wide.inputs)])
         expected = [np.asarray(x).astype(v.dtype) for x, v in zip(results, graph.outputs)]
-        return Case(f"{self.name} of {sizes}", graph, arrays, expected, number)
+        return Case(f"{self.name} of {sizes}", graph, arrays, expected)
 
     def run(self, device: CheckedDevice, sizes: Tuple[int, int]) -> List[np.ndarray]:
         """The results for these sizes; the region is loaded."""
@@ -161,7 +161,7 @@ class OpenCase:
 
 def cases(dtype: str) -> List[OpenCase]:
     """A case of each function."""
-    return [OpenCase(name, dtype, number) for number, name in enumerate(FUNCTIONS)]
+    return [OpenCase(name, dtype) for name in FUNCTIONS]
 
 
 def check(devices: Sequence[Any], report: Callable[[str, str], None], dtype: str = "float32",
@@ -171,10 +171,9 @@ def check(devices: Sequence[Any], report: Callable[[str, str], None], dtype: str
     report: told of each check its name, and what is wrong or "".
     """
     opened = cases(dtype)
-    closed = [(case, size, case.closed(size, 1000 + len(sizes) * number + k)) for number, case in enumerate(opened)
-              for k, size in enumerate(sizes) if not ("i" in case.letters and size[0] < 2)]
-    kernels = [kernel for case in (*opened, *[one for _, _, one in closed]) for kernel in case.kernels]
-    module = devices[0].load(text_of(kernels), [kernel.name for kernel in kernels])
+    closed = [(case, size, case.closed(size)) for case in opened for size in sizes
+              if not ("i" in case.letters and size[0] < 2)]
+    module = devices[0].load(kernels_of([*opened, *[one for _, _, one in closed]]))
     for device in devices:
         for case in opened:
             case.region.load(device, module)

@@ -9,13 +9,13 @@ import numpy as np
 
 from ..backends.cuda.emit import supported
 from ..backends.cuda.launches.region import Device, DeviceRegion
-from ..backends.cuda.program.steps import Kernel, text_of
 from ..backends.cuda.text.function import Planner, no_plan
 from ..ir.building import Builder, building
 from ..ir.graph import Graph
 from ..ir.interpret import interpret
 from ..ir.op import OPS, OpDef, Sample, sample
 from ..ir.types import Scalar, Tensor, type_of
+from ..native.device_kernels import Kernel
 
 #: How far results may be from NumPy's, by the dtype of floats: of themselves, or of a tenth; sums of their largest element.
 TOLERANCE = {"float16": 4e-3, "float32": 4e-6, "float64": 1e-11}
@@ -69,10 +69,10 @@ class CheckedDevice(Device, Protocol):
 class Case:
     """A graph of one node, its operands, what NumPy makes of them, and its kernels."""
 
-    def __init__(self, name: str, graph: Graph, operands: Sequence[Any], expected: Sequence[Any], number: int,
+    def __init__(self, name: str, graph: Graph, operands: Sequence[Any], expected: Sequence[Any],
                  plan: Planner = no_plan):
         self.name, self.graph, self.operands, self.expected = name, graph, operands, expected
-        self.region = DeviceRegion(graph, number, plan)
+        self.region = DeviceRegion(graph, plan)
 
     @property
     def kernels(self) -> Tuple[Kernel, ...]:
@@ -126,14 +126,21 @@ def cases(dtype: Optional[str] = None, most: int = 100, ops: Iterable[str] = tup
         for name, graph, operands in graphs(op, dtype, most):
             expected = meaning(graph, operands) if supported(graph.nodes[0]) else None
             if expected is not None:
-                found.append(Case(name, graph, operands, expected, len(found), plan))
+                found.append(Case(name, graph, operands, expected, plan))
     return found
 
 
-def source_of(cases: Sequence[Case]) -> Tuple[str, List[Kernel]]:
-    """The text of the kernels of cases, and the kernels."""
-    kernels = [kernel for case in cases for kernel in case.kernels]
-    return text_of(kernels), kernels
+class HasKernels(Protocol):
+    """What has kernels."""
+
+    @property
+    def kernels(self) -> Tuple[Kernel, ...]:
+        """Its kernels."""
+
+
+def kernels_of(cases: Iterable[HasKernels]) -> List[Kernel]:
+    """The kernels of cases, each of them once."""
+    return list(dict.fromkeys([kernel for case in cases for kernel in case.kernels]))
 
 
 def graphs(op: OpDef, dtype: Optional[str], most: int) -> Iterator[Tuple[str, Graph, List[Any]]]:

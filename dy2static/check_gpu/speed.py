@@ -8,7 +8,6 @@ import numpy as np
 
 from .. import ops
 from ..backends.cuda.launches.region import DeviceRegion
-from ..backends.cuda.program.steps import text_of
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor
@@ -37,6 +36,17 @@ def _planes(x: Value) -> Tuple[Value, ...]:
     return ops.sum(x, axis=(0, 2), keepdims=False), ops.sum(x * x, axis=(0, 2), keepdims=False)
 
 
+def _scores(x: Value, y: Value) -> Value:
+    """The products of matrices with those of another stack, turned."""
+    return ops.matmul(x, y, transa=False, transb=True)
+
+
+def _scores_of_heads(x: Value, y: Value) -> Value:
+    """The same of the eight heads of sequences, which are not copied."""
+    shape = (*x.shape[:2], 8, x.shape[2] // 8)
+    return _scores(*[ops.transpose(ops.reshape(one, shape=shape), axes=(0, 2, 1, 3)) for one in (x, y)])
+
+
 #: The shape of the operands, all of float32, and a function of them.
 FUNCTIONS: Dict[str, Tuple[Tuple[int, ...], Callable[..., Any]]] = {
     "x + 1": ((8192, 4096), lambda x: x + 1.0),
@@ -51,6 +61,8 @@ FUNCTIONS: Dict[str, Tuple[Tuple[int, ...], Callable[..., Any]]] = {
     "sums of columns": ((8192, 4096), lambda x: ops.sum(x, axis=(0,), keepdims=False)),
     "sums of channels": ((128, 64, 4096), _planes),
     "transposed": ((8192, 4096), lambda x: ops.transpose(x, axes=(1, 0)) * 2.0),
+    "products of a stack": ((64, 256, 64), _scores),
+    "products of heads": ((8, 256, 512), _scores_of_heads),
     "transposed inside": ((64, 512, 1024), lambda x: ops.transpose(x, axes=(0, 2, 1)) + 1.0),
 }
 
@@ -68,10 +80,9 @@ def graph_of(function: Callable[..., Any], shape: Tuple[int, ...]) -> Graph:
 def report(device: Any, check: Callable[[str, str], None]) -> None:
     """Print gigabytes per second of each function beside those of a copy, and check that graphs of launches give the same."""
     import cupy
-    regions = {name: DeviceRegion(graph_of(function, shape), number)
-               for number, (name, (shape, function)) in enumerate(FUNCTIONS.items())}
+    regions = {name: DeviceRegion(graph_of(function, shape)) for name, (shape, function) in FUNCTIONS.items()}
     kernels = [kernel for region in regions.values() for kernel in region.function.kernels]
-    module = device.load(text_of(kernels), [kernel.name for kernel in kernels])
+    module = device.load(kernels)
     x = cupy.random.rand(8192, 4096, dtype=cupy.float32)
     y = cupy.empty_like(x)
     copied = 2 * x.nbytes / _seconds(cupy, lambda: cupy.copyto(y, x))

@@ -13,9 +13,10 @@ import chainer
 import numpy as np
 
 from ..errors import BackendError
-from . import cudnn, drivers, launcher, nvrtc
+from . import cubins, cudnn, drivers, launcher, nvrtc
 from .announce import announce
 from .background import Background
+from .device_kernels import Kernel
 from .launcher import Failure, Launcher, Place
 
 #: The stream that is each thread's own (``cudaStreamPerThread``).
@@ -54,22 +55,24 @@ class CupyDevice:
         self._cudnn: Optional[cudnn.Cudnn] = None
         self._is_asked = False                          # whether cuDNN has been looked for
 
-    def prepare(self, text: str) -> Background:
+    def prepare(self, kernels: Sequence[Kernel]) -> Background:
         """Begin to compile kernels; its result is their machine code."""
         launcher.begin()
-        return Background(lambda: nvrtc.cubin(text, self.architecture))
+        return Background(lambda: cubins.parts(kernels, self.architecture))
 
-    def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
-        """The functions of these kernels.
+    def load(self, kernels: Sequence[Kernel]) -> Dict[str, Any]:
+        """The functions of these kernels by their names.
 
         Raises `nvrtc.NvrtcRefused`, `nvrtc.NoNvrtc`, and `BackendError` for a driver that is older than NVRTC.
         """
-        module = self._cupy.cuda.function.Module()
-        code = nvrtc.cubin(text, self.architecture)
+        found: Dict[str, Any] = {}
         try:
             with self._device:
-                module.load(code)
-                return {name: module.get_function(name) for name in names}
+                for part in cubins.parts(kernels, self.architecture):
+                    module = self._cupy.cuda.function.Module()
+                    module.load(part.cubin)
+                    found.update({name: module.get_function(name) for name in part.names})
+                return found
         except self._cupy.cuda.driver.CUDADriverError as reason:
             raise BackendError(f"the driver does not load machine code of NVRTC {'.'.join(map(str, nvrtc.version()))}: {reason}",
                                hint="install the NVRTC of the driver's CUDA version") from reason

@@ -20,6 +20,7 @@ from ..errors import BackendError
 from . import launcher, store
 from .background import Background
 from .cudnn import Convolution, Cudnn, Mode, Plan, Timer, prepared
+from .device_kernels import Kernel, text_of
 from .launcher import Failure, Launcher, Place
 from .process import Process
 
@@ -119,15 +120,17 @@ class EmulatedDevice:
         """How many products, or stacks of them, were computed."""
         return int(self.state.products + self.state.finished) + self._python_products
 
-    def prepare(self, text: str) -> Background:
+    def prepare(self, kernels: Sequence[Kernel]) -> Background:
         """Begin to compile kernels."""
-        return Background(lambda: built(_whole(text)))
+        return Background(lambda: built(_whole(text_of(kernels))))
 
-    def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
-        """The functions of these kernels.  Raises `BackendError`."""
-        self.texts.append(text)
-        library = built(_whole(text))
-        return {name: ctypes.addressof(ctypes.c_char.in_dll(library, f"kernel_of_{name}")) for name in names}
+    def load(self, kernels: Sequence[Kernel]) -> Dict[str, Any]:
+        """The functions of these kernels by their names.  Raises `BackendError`."""
+        if not kernels:
+            return {}
+        self.texts.append(text_of(kernels))
+        library = built(_whole(self.texts[-1]))
+        return {kernel.name: ctypes.addressof(ctypes.c_char.in_dll(library, f"kernel_of_{kernel.name}")) for kernel in kernels}
 
     def handle(self, function: Any) -> int:
         """What the emulated driver takes for a CUfunction."""

@@ -10,7 +10,8 @@
 
    A kind is a function of this file, in the order of KINDS in launcher.py.  A new kind is such a function, and a word in KINDS.  It
    may call whatever is in the table of dy2static_launch.h on `run->stream`, but nothing that allocates memory or waits: then it can
-   also be recorded into a graph (launch_graphs.c).  It may use the addresses that the step lists, and no others.
+   also be recorded into a graph (launch_graphs.c).  It may use the addresses that the step lists, and no others, but for those that it
+   finds in memory of the device.
 
    The addresses of a run are those of the arrays, then those of the pieces of scratch memory. */
 #include <pthread.h>
@@ -164,6 +165,25 @@ static int launch_product(dy_run *run, const dy_step *step, const int64_t *words
         status = driver->cublasGemmStridedBatchedEx(
             run->device->products, (int)words[1], (int)words[2], (int)words[3], (int)words[4], (int)words[5], alpha, at_a, type, (int)a[1],
             a[2], at_b, type, (int)b[1], b[2], beta, at_c, type, (int)c[1], c[2], (int)count, compute, DY_GEMM_DEFAULT);
+    if (!status)
+        run->library = OF_DRIVER;
+    return status;
+}
+
+/* a table of the addresses of all a, then of all b, then of all c; type · turn a · turn b · m · n · k · leading dimensions of a, b, c ·
+   how many.  A step before has written the table. */
+static int launch_scattered(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    const int type = (int)words[0];
+    const int64_t count = words[9];
+    void *const *const a = (void *const *)address_of(run, step, 0, 0), *const *const b = a + count, *const *const c = b + count;
+    run->library = OF_PRODUCTS;
+    int status = prepare_products(run);
+    if (!status)
+        status = run->device->driver->cublasGemmBatchedEx(
+            run->device->products, (int)words[1], (int)words[2], (int)words[3], (int)words[4], (int)words[5], one_of(type == DY_R_64F),
+            (const void *const *)a, type, (int)words[6], (const void *const *)b, type, (int)words[7], zero_of(type == DY_R_64F), c, type,
+            (int)words[8], (int)count, compute_of(run, type), DY_GEMM_DEFAULT);
     if (!status)
         run->library = OF_DRIVER;
     return status;

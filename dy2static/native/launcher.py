@@ -15,7 +15,11 @@ from . import compiler, library
 from .announce import announce
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
-KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished", "table", "while")
+KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished", "table", "while", "scattered")
+
+#: The kinds that cuBLAS does, and those that work in the memory of `Place.workspace` or of their own.
+OF_CUBLAS = frozenset(("product", "finished", "scattered"))
+OF_LIBRARIES = OF_CUBLAS | {"convolution"}
 
 #: The most words that one step stores in a table, as in ``launch.c``.
 MOST_WORDS = 500
@@ -85,7 +89,7 @@ class Launcher:
 
     def __init__(self, table: int, context: int = 0, products: int = 0, workspace: int = 0, recorder: int = 0):
         self._library = start().library().handle
-        self.kinds = frozenset(KINDS) - (frozenset() if products else {"product", "finished"})
+        self.kinds = frozenset(KINDS) - (frozenset() if products else OF_CUBLAS)
         self._device = ctypes.create_string_buffer(self._library.launch_device_size())
         self.address = ctypes.addressof(self._device)
         self._library.launch_device(self._device, ctypes.c_void_p(table), ctypes.c_void_p(context), ctypes.c_void_p(products),

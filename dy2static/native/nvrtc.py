@@ -6,22 +6,25 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..compat.cuda import wheel_libraries
 from ..errors import BackendError
-from . import store
-from .announce import announce
+from . import nvrtc_calls
 from .compiler import Refused
+from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")
 HEADERS = ("dy2static_math.h", "dy2static_device.h", "dy2static_philox.h")
 
 #: Functions are for the device if they say nothing else; a function that nothing calls is no warning.
 _OPTIONS = ("--std=c++17", "-default-device", "-diag-suppress=177", "--fmad=true")
+
+#: Leaves out what kernels do not use (textures, functions of CUDA's runtime), which takes a tenth of the time; CUDA 12.4 has it.
+_MINIMAL, _HAS_MINIMAL = "-minimal", (12, 4)
 
 
 class NoNvrtc(BackendError):
@@ -45,14 +48,20 @@ class MachineCode:
     log: str
 
 
+class _Found(NamedTuple):
+    """NVRTC, and the files that it was loaded from, in their order."""
+
+    library: Any
+    paths: Tuple[str, ...]
+
+
 @functools.lru_cache(maxsize=None)
-def _library() -> Optional[Any]:
+def _library() -> Optional[_Found]:
     """NVRTC, of a wheel or of the system; None where there is none."""
-    for builtins in wheel_libraries("nvrtc-builtins.so.*"):          # NVRTC opens it by its name alone, wherever it is
-        ctypes.CDLL(builtins, ctypes.RTLD_GLOBAL)
+    before = tuple(wheel_libraries("nvrtc-builtins.so.*"))
     for path in (*wheel_libraries("nvrtc.so.*"), "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"):
         try:
-            return ctypes.CDLL(path)
+            return _Found(nvrtc_calls.loaded((*before, path)), (*before, path))
         except OSError:
             continue
     return None
@@ -63,65 +72,45 @@ def available() -> bool:
     return _library() is not None
 
 
-def _loaded() -> Any:
-    library = _library()
-    if library is None:
+def _loaded() -> _Found:
+    found = _library()
+    if found is None:
         raise NoNvrtc("there is no NVRTC", hint="python -m pip install nvidia-cuda-nvrtc")
-    return library
+    return found
 
 
 def version() -> Tuple[int, int]:
     """The version of NVRTC, (13, 0).  Raises `NoNvrtc`."""
     major, minor = ctypes.c_int(), ctypes.c_int()
-    _check(_loaded().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    status = _loaded().library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    if status:
+        raise BackendError(f"NVRTC reports error {status}")
     return major.value, minor.value
 
 
-def cubin(text: str, architecture: str) -> bytes:
-    """The machine code of a text for one architecture: that of an earlier process, or new.  Raises as `machine_code`."""
-    parts = [text, architecture, *_OPTIONS, str(version()), *[(_INCLUDE / name).read_text() for name in HEADERS]]
-    key = "kernels-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    found = store.body(key)
-    if found is None:
-        made = found = machine_code(text, architecture).cubin
-        try:
-            store.fetch(key, lambda path: _write(path, made))
-        except OSError as reason:
-            announce("store", f"compiled kernels are not kept on disk: {reason}; name another directory in DY2STATIC_CACHE_DIR")
-    return found
+def options(architecture: str) -> Tuple[str, ...]:
+    """The options for one architecture."""
+    return (f"-arch={architecture}", *_OPTIONS, *((_MINIMAL,) if version() >= _HAS_MINIMAL else ()))
 
 
-def _write(path: str, data: bytes) -> None:
-    Path(path).write_bytes(data)
+@functools.lru_cache(maxsize=None)
+def headers() -> Dict[str, bytes]:
+    """The contents of the headers that texts may include."""
+    return {name: (_INCLUDE / name).read_bytes() for name in HEADERS}
 
 
-def machine_code(text: str, architecture: str = "sm_90", options: Sequence[str] = ()) -> MachineCode:
-    """The machine code of a text for one architecture.  Raises `NvrtcRefused` and `NoNvrtc`."""
-    library, program, size = _loaded(), ctypes.c_void_p(), ctypes.c_size_t()
-    contents = [(_INCLUDE / name).read_bytes() for name in HEADERS]
-    _check(library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernels.cu", len(HEADERS), _strings(contents),
-                                      _strings([name.encode() for name in HEADERS])))
-    try:
-        flags = [flag.encode() for flag in (f"-arch={architecture}", *_OPTIONS, *options)]
-        status = library.nvrtcCompileProgram(program, len(flags), _strings(flags))
-        _check(library.nvrtcGetProgramLogSize(program, ctypes.byref(size)))
-        log = ctypes.create_string_buffer(size.value)
-        _check(library.nvrtcGetProgramLog(program, log))
-        said = log.value.decode("utf-8", "replace")
-        if status:
-            raise NvrtcRefused(said)
-        _check(library.nvrtcGetCUBINSize(program, ctypes.byref(size)))
-        cubin = ctypes.create_string_buffer(size.value)
-        _check(library.nvrtcGetCUBIN(program, cubin))
-        return MachineCode(cubin.raw, said)
-    finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
+def machine_code(text: str, architecture: str = "sm_90", more: Sequence[str] = ()) -> MachineCode:
+    """The machine code of a text for one architecture.  more: options.  Raises `NvrtcRefused` and `NoNvrtc`."""
+    answer = nvrtc_calls.compiled(_loaded().library, text.encode(), headers(), (*options(architecture), *more))
+    if answer.status:
+        raise NvrtcRefused(answer.log or f"NVRTC reports error {answer.status}")
+    return MachineCode(answer.cubin, answer.log)
 
 
-def _strings(texts: Sequence[bytes]) -> Any:
-    return (ctypes.c_char_p * len(texts))(*texts)
+def started(text: str, architecture: str, output: str) -> Process:
+    """A process of its own that writes the machine code of a text to a file.  Raises `NoNvrtc`, and OSError if there is no process.
 
-
-def _check(status: int) -> None:
-    if status:
-        raise BackendError(f"NVRTC reports error {status}")
+    Threads would not help: NVRTC does one thing at a time in a process.
+    """
+    return Process([sys.executable, "-I", "-S", nvrtc_calls.__file__, output, str(_INCLUDE), ",".join(HEADERS),
+                    ",".join(options(architecture)), *_loaded().paths], text, output)

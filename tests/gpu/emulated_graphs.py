@@ -1,21 +1,21 @@
 """Graphs of a few ops on arrays of NumPy's, as emulated kernels."""
 import numpy as np
 
-from dy2static.check_gpu.samples import Case, meaning, source_of
+from dy2static.check_gpu.samples import Case, kernels_of, meaning
 from dy2static.ir.building import Builder, building
 from dy2static.ir.types import type_of
 from dy2static.native.emulated import EmulatedDevice
 
 
-def case(function, *arrays, number=0):
-    """The kernels of a function of values of a graph.  number: another one for each case of a text.
+def case(function, *arrays):
+    """The kernels of a function of values of a graph.
 
     What NumPy gives for float16 is computed in float32: NumPy rounds sums of columns after each addition.
     """
     graph = graph_of(function, arrays)
     wide = [x.astype(np.float32) if x.dtype == np.float16 else x for x in arrays]
     expected = [x.astype(v.dtype) for x, v in zip(meaning(graph_of(function, wide), wide), graph.outputs)]
-    return Case(f"case {number}", graph, arrays, expected, number)
+    return Case("case", graph, arrays, expected)
 
 
 def graph_of(function, arrays):
@@ -29,8 +29,7 @@ def graph_of(function, arrays):
 
 def results(cases, orders=(0, 1, 2)):
     """What each of the cases gives, compiled together; compared with NumPy, and in these orders of threads."""
-    text, kernels = source_of(cases)
-    module = EmulatedDevice().load(text, [kernel.name for kernel in kernels])
+    module = EmulatedDevice().load(kernels_of(cases))
     found = []
     for one in cases:
         given = [one.run(EmulatedDevice(order), module) for order in orders]
@@ -42,8 +41,7 @@ def results(cases, orders=(0, 1, 2)):
 
 def run(one, device):
     """How the results of a case on a device differ from NumPy's; "" where they do not."""
-    text, kernels = source_of([one])
-    return one.difference(one.run(device, device.load(text, [kernel.name for kernel in kernels]) if kernels else {}))
+    return one.difference(one.run(device, device.load(kernels_of([one]))))
 
 
 def array(*shape, dtype=np.float32, seed=0):

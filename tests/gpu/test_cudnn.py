@@ -36,10 +36,10 @@ def plain(kind=FORWARD, dtype=FLOAT, image=(2, 3, 5, 5), filters=(4, 3, 3, 3), r
 @pytest.mark.parametrize("name", ["conv", "conv_transpose", "conv_grad_weight"])
 def test_samples_of_ops(name, dtype):
     device, done = EmulatedDevice(library=emulated_cudnn()), 0
-    for number, (_, graph, operands) in enumerate(graphs(OPS[name], dtype, 100)):
+    for _, graph, operands in graphs(OPS[name], dtype, 100):
         if 0 in graph.outputs[0].shape:
             continue
-        region = DeviceRegion(graph, number, device.plan)
+        region = DeviceRegion(graph, device.plan)
         if any(type(step) is not Convolve for step in region.function.steps):
             continue                                               # windows that reach beyond the padding
         region.load(device, {})
@@ -158,7 +158,7 @@ def squared(x, w):
 def test_the_launcher_computes_them_and_replays_them_in_graphs():
     library, random = emulated_cudnn(), np.random.RandomState(0)
     device, one = EmulatedDevice(library=library), case(squared, random.rand(2, 3, 5, 5).astype("f"), random.rand(4, 3, 3, 3).astype("f"))
-    one.region = DeviceRegion(one.graph, 0, device.plan)
+    one.region = DeviceRegion(one.graph, device.plan)
     before, rounded = library.dy_cudnn_computed(), library.dy_cudnn_rounded()
     assert run(one, device) == "" and library.dy_cudnn_computed() == before + 2
     (steps,) = one.region.runs
@@ -175,7 +175,7 @@ def test_the_launcher_computes_them_and_replays_them_in_graphs():
 def test_a_convolution_that_fails_in_the_launcher():
     device = EmulatedDevice(library=emulated_cudnn())
     one = case(lambda x, w: OPS["conv"](x, w, size=(3, 3)), np.ones((2, 3, 5, 5), "f"), np.ones((4, 3, 3, 3), "f"))
-    one.region = DeviceRegion(one.graph, 0, device.plan)
+    one.region = DeviceRegion(one.graph, device.plan)
     one.region.load(device, {})
     (step,) = one.region.function.steps
     emulated_cudnn().cudnnDestroyConvolutionDescriptor(step.plan.choices[Mode()].descriptor)
@@ -187,7 +187,7 @@ def test_a_convolution_that_fails_in_the_launcher():
 def test_arrays_that_begin_anywhere_are_copied():
     device = EmulatedDevice(library=emulated_cudnn())
     one = case(squared, *[np.random.RandomState(0).rand(*shape).astype("f") for shape in ((2, 3, 5, 5), (4, 3, 3, 3))])
-    one.region = DeviceRegion(one.graph, 0, device.plan)
+    one.region = DeviceRegion(one.graph, device.plan)
     assert run(one, device) == ""
     x, w = one.operands
     memory = np.zeros(w.size + 1, np.float32)

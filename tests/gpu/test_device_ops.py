@@ -6,6 +6,7 @@ import pytest
 
 from dy2static.check_gpu import samples
 from dy2static.native import nvrtc
+from dy2static.native.device_kernels import text_of
 from dy2static.native.emulated import EmulatedDevice, missing
 
 #: Dtypes of what is random in the operands; None: the sample's own.  For others, types in the text differ and nothing else.
@@ -28,8 +29,7 @@ def cases(dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_values_and_bits_do_not_depend_on_the_order_of_threads(dtype):
     device = EmulatedDevice()
-    text, kernels = samples.source_of(cases(dtype))
-    module = device.load(text, [kernel.name for kernel in kernels])
+    module = device.load(samples.kernels_of(cases(dtype)))
     for case in cases(dtype):
         results = case.run(device, module)
         assert not case.difference(results), f"{case.name}: {case.difference(results)}\n{case.text}"
@@ -44,7 +44,7 @@ def test_values_and_bits_do_not_depend_on_the_order_of_threads(dtype):
 def test_nvrtc_takes_all_kernels(architecture):
     """They need few registers, and none of what they hold has to go to memory."""
     for dtype in DTYPES if architecture == ARCHITECTURES[-1] else [None]:
-        made = nvrtc.machine_code(samples.source_of(cases(dtype))[0], architecture, ["--ptxas-options=-v"])
+        made = nvrtc.machine_code(text_of(samples.kernels_of(cases(dtype))), architecture, ["--ptxas-options=-v"])
         assert made.cubin
         assert set(re.findall(r"(\d+) bytes spill stores", made.log)) == {"0"}
         assert max(map(int, re.findall(r"Used (\d+) registers", made.log))) <= MOST_REGISTERS

@@ -10,7 +10,7 @@ from emulated_graphs import array, case, run
 from dy2static import to_static
 from dy2static.backends.cuda.program.steps import Finished, Launch, Product
 from dy2static.backends.registry import OF_LIBRARY
-from dy2static.check_gpu.samples import source_of
+from dy2static.check_gpu.samples import kernels_of
 from dy2static.ir.op import OPS
 from dy2static.native import launcher
 from dy2static.native.emulated import EmulatedDevice, missing
@@ -108,8 +108,7 @@ def test_nan_stays_nan(loses):
     b[2] = np.nan
     one, device = case(layer, x, w, b), EmulatedDevice()
     device.state.loses_nan = loses
-    text, kernels = source_of([one])
-    (found,) = one.run(device, device.load(text, [kernel.name for kernel in kernels]))
+    (found,) = one.run(device, device.load(kernels_of([one])))
     np.testing.assert_allclose(found, np.maximum(x @ w.T + b, 0), rtol=1e-5)
     assert np.isnan(found).sum() == 6 + 3
 

@@ -96,7 +96,7 @@ def test_kernels_update_all_arrays(rule):
     assert not warned and static.stats()["fallbacks"] == 0
     program = static.dispatcher.programs[-1]
     text = program.native_code
-    assert "def update" not in program.source and text.count(" update_0(") == 1 and " update_1(" not in text
+    assert "def update" not in program.source and len(re.findall(r" update_\w+\(", text)) == 1
     if nvrtc.available():
         assert "spill" not in re.sub("0 bytes spill", "", nvrtc.machine_code(text, "sm_90", ["--ptxas-options=-v"]).log)
 

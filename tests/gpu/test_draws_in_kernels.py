@@ -39,7 +39,7 @@ def test_kernels_draw_the_numbers_of_philox_wherever_they_are_read(monkeypatch):
         lambda key, x: ops.sum(x + drawn(key), axis=(0,), keepdims=False),
         lambda key, x: (ops.matmul(drawn(key), x, transb=True), ops.transpose(drawn(key), axes=(1, 0))))
     key = np.random.RandomState(1).uniform(size=2)
-    cases = [case(function, key, of_numpy(6, 8), number=number) for number, function in enumerate(functions)]
+    cases = [case(function, key, of_numpy(6, 8)) for function in functions]
     assert [len(one.region.function.steps) for one in cases] == [1, 1, 1, 4] and "dy_load" in cases[0].text
     results(cases)
 

@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from dy2static.native.device_kernels import Kernel
 from dy2static.native.emulated import EmulatedDevice, EmulationError, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -22,8 +23,8 @@ KERNELS = {
 
 @pytest.fixture(scope="module")
 def module():
-    texts = [f'extern "C" __global__ void kernel_{n}(float *p) {{ {text} }}\n' for n, (text, _, _) in enumerate(KERNELS.values())]
-    return EmulatedDevice().load('#include "dy2static_math.h"\n' + "".join(texts), [f"kernel_{n}" for n in range(len(KERNELS))])
+    return EmulatedDevice().load([Kernel(f"kernel_{n}", f'extern "C" __global__ void kernel_{n}(float *p) {{ {text} }}\n')
+                                  for n, (text, _, _) in enumerate(KERNELS.values())])
 
 
 def found(kernel, blocks):

@@ -14,7 +14,7 @@ from numpy_on_double import array
 
 from dy2static import FallbackWarning, config, to_static
 from dy2static.backends.registry import OF_LIBRARY
-from dy2static.check_gpu.samples import source_of
+from dy2static.check_gpu.samples import kernels_of
 from dy2static.ir.op import OPS
 from dy2static.native import announce, drivers, emulated
 from dy2static.native.emulated import EmulatedDevice, EmulationError, missing
@@ -35,8 +35,7 @@ class Calls:
 
     def __init__(self):
         self.case, self.device = case(network, *[random_array(*shape) for shape in ((4, 5), (5, 3), (3, 6))]), EmulatedDevice()
-        text, kernels = source_of([self.case])
-        self.case.region.load(self.device, self.device.load(text, [kernel.name for kernel in kernels]))
+        self.case.region.load(self.device, self.device.load(kernels_of([self.case])))
         self.scratch = np.zeros(self.case.region.scratch, np.uint8)
         self.v, self.w, self.out = *[np.array(x) for x in self.case.operands[1:]], np.zeros((4, 6), np.float32)
 
@@ -175,7 +174,7 @@ def test_what_fails_without_graphs_too_is_an_error():
     calls.device.state.graph_status = calls.device.state.launch_status = 2
     with pytest.raises(EmulationError, match="driver reports error 2") as found:
         calls.call(x)
-    assert "step 1 of a region on a GPU, region_0_0" in str(found.value.__cause__)
+    assert "step 1 of a region on a GPU, kernel_" in str(found.value.__cause__)
     calls.device.state.graph_status = calls.device.state.launch_status = 0
     calls.call(x)
 

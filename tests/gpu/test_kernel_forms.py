@@ -6,7 +6,6 @@ from emulated_graphs import array, case, results
 from dy2static import ops
 from dy2static.backends.cuda.launches import updates
 from dy2static.backends.cuda.nests import elements, lines, rows
-from dy2static.backends.cuda.program.steps import text_of
 from dy2static.backends.cuda.text import indices
 from dy2static.ir.building import Builder, building
 from dy2static.ir.graph import Graph
@@ -31,9 +30,9 @@ ELEMENTWISE = {
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_vector_loads_give_the_same_bits(dtype, monkeypatch):
     arrays = array(7, 16, dtype=dtype), array(16, dtype=dtype, seed=1)
-    ones = [case(function, *arrays, number=number) for number, (function, _) in enumerate(ELEMENTWISE.values())]
+    ones = [case(function, *arrays) for function, _ in ELEMENTWISE.values()]
     monkeypatch.setattr(elements, "VECTORS", 1)
-    several = [case(function, *arrays, number=number) for number, (function, _) in enumerate(ELEMENTWISE.values(), len(ones))]
+    several = [case(function, *arrays) for function, _ in ELEMENTWISE.values()]
     for one, other, (_, are_vectors) in zip(ones, several, ELEMENTWISE.values()):
         assert "dy_load" not in one.text and ("dy_store" in other.text) == are_vectors
     found = results(ones + several)
@@ -72,7 +71,7 @@ LONG_ROWS = {
 def test_few_long_rows_are_shared_by_blocks(dtype, monkeypatch):
     monkeypatch.setattr(rows, "SHARED_ROW", 600)
     monkeypatch.setattr(rows, "OWN", 300)
-    cases = [case(function, array(3, 1000, dtype=dtype), number=number) for number, (function, _) in enumerate(LONG_ROWS.values())]
+    cases = [case(function, array(3, 1000, dtype=dtype)) for function, _ in LONG_ROWS.values()]
     assert [len(one.region.function.steps) for one in cases] == [steps for _, steps in LONG_ROWS.values()]
     assert all(any(launch.blocks > 3 for launch in one.region.function.launches) for one in cases)
     results(cases)
@@ -88,8 +87,7 @@ def test_sums_over_other_loops_than_those_of_rows(dtype):
     """With a second reduction, and elements that are stored on the way."""
     def function(axis):
         return lambda x: (ops.sum(x * x, axis=axis, keepdims=False), ops.max(x, axis=axis, keepdims=True), x + x)
-    cases = [case(function(axis), array(*shape, dtype="float32").astype(dtype), number=number)
-             for number, (shape, axis, _) in enumerate(SUMS)]
+    cases = [case(function(axis), array(*shape, dtype="float32").astype(dtype)) for shape, axis, _ in SUMS]
     assert [len({launch.kernel for launch in one.region.function.launches}) for one in cases] == [
         2 * steps - 1 for _, _, steps in SUMS]
     results(cases)
@@ -110,7 +108,7 @@ TURNED = {
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_transposed_arrays_are_turned_by_blocks(dtype, monkeypatch):
     monkeypatch.setattr(indices, "FEWEST_IN_TILES", 1)
-    cases = [case(function, array(*shape, dtype=dtype), number=number) for number, (shape, function, _) in enumerate(TURNED.values())]
+    cases = [case(function, array(*shape, dtype=dtype)) for shape, function, _ in TURNED.values()]
     assert [one.text.count("DY_SHARED") for one in cases] == [count for _, _, count in TURNED.values()]
     results(cases)
 
@@ -128,8 +126,7 @@ def test_rows_and_totals_in_registers(dtype, most, are_held, monkeypatch):
     monkeypatch.setattr(rows, "_MANY", 6)
     monkeypatch.setattr(lines, "_TURNS", most)
     sizes = [(3, 8), (2, 1028), (2, 515), (7, 300)]
-    cases = [case(function, array(*size, dtype=dtype), number=number)
-             for number, (size, function) in enumerate((size, function) for size in sizes for function in (totals, normalized))]
+    cases = [case(function, array(*size, dtype=dtype)) for size in sizes for function in (totals, normalized)]
     assert all(("[t][" in one.text) == are_held for one in cases)
     results(cases)
 
@@ -143,7 +140,7 @@ def scaled(x):
 
 
 def test_numbers_of_rows_beside_registers():
-    results([case(scaled, array(*shape), number=number) for number, shape in enumerate([(5, 7), (5, 8), (1, 7)])])
+    results([case(scaled, array(*shape)) for shape in [(5, 7), (5, 8), (1, 7)]])
 
 
 def test_kernels_for_parts_of_an_array_have_one_text():
@@ -162,9 +159,9 @@ def test_updates_load_several_elements_at_a_time(dtype, monkeypatch):
     w, g = [inner.input(Tensor((4,), np.dtype(dtype)), name) for name in "wg"]
     with building(inner):
         new = w - g
-    region = updates.UpdateRegion(Update(Graph((w, g), (new,), tuple(inner.nodes), "update"), (0,), (0,)), tuple(range(6)), 0)
+    region = updates.UpdateRegion(Update(Graph((w, g), (new,), tuple(inner.nodes), "update"), (0,), (0,)), tuple(range(6)))
     device = EmulatedDevice(order=2)
-    call = region.bind(device, device.load(text_of([region.kernel]), [region.kernel.name])).call
+    call = region.bind(device, device.load([region.kernel])).call
     wholes, operands = [], []
     for size, begin in ((1, 0), (7, 0), (1024, 0), (1027, 3), (2050, 1), (0, 0)):
         wholes.append([array(size + begin + 5, dtype=dtype) for _ in "wg"])
@@ -199,6 +196,14 @@ JOINED = {
     "side by side": (lambda x, b: ops.sum(ops.concat(doubled(x), ops.exp(b), b, axis=1), axis=(0,)), 1),
     "stacked": (lambda x, b: ops.sum(ops.stack(doubled(x), ops.exp(b), axis=0), axis=(1,)), 0),
     "stacked inside": (lambda x, b: ops.sum(ops.stack(doubled(x), ops.exp(b), x, axis=2), axis=(0,)), 1),
+    "all inside": (lambda x, b: ops.sum(ops.stack(doubled(x), ops.exp(b), axis=2), axis=(0,)), 0),
+    "in columns": (lambda x, b: ops.sum(ops.concat(doubled(x), ops.exp(b), axis=1), axis=(0,)), 0),
+    "in rows": (lambda x, b: ops.sum(ops.concat(ops.softmax(x, axis=1), ops.exp(b), axis=1), axis=(0,)), 0),
+    "twice inside": (lambda x, b: (lambda y: ops.sum(ops.stack(y, ops.exp(b), y, axis=2), axis=(0,)))(doubled(x)), 1),
+    "of joined": (lambda x, b: ops.sum(ops.concat(ops.stack(doubled(x), ops.exp(b), axis=2), ops.stack(b, ops.tanh(x), axis=2), axis=0)), 1),
+    "read again": (lambda x, b: (lambda y: ops.sum(ops.stack(y, ops.exp(b), axis=2) + ops.reshape(y, shape=(4, 8, 1))))(doubled(x)), 1),
+    "copied": (lambda x, b: ops.sum(ops.concat(ops.reshape(ops.transpose(ops.reshape(ops.exp(x), shape=(4, 2, 4)), axes=(0, 2, 1)),
+                                                           shape=(4, 8)), ops.exp(b), axis=1), axis=(0,)), 0),
     "not aligned": (lambda x, b: ops.sum(ops.concat(ops.sum(x, axis=(1,)), ops.getitem(ops.sum(b, axis=(1,)), index=(slice(1, None),)),
                                                     ops.sum(ops.exp(b), axis=(1,)), axis=0)), None),
     "many": (lambda x, b: ops.sum(ops.concat(*[(x, b)[k % 2] for k in range(11)], axis=0), axis=(1,)), 2),
@@ -210,8 +215,7 @@ JOINED = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_operands_of_joins_are_made_in_place(dtype):
-    cases = [case(function, array(4, 8, dtype=dtype), array(4, 8, dtype=dtype), number=number)
-             for number, (function, _) in enumerate(JOINED.values())]
+    cases = [case(function, array(4, 8, dtype=dtype), array(4, 8, dtype=dtype)) for function, _ in JOINED.values()]
     results(cases)
     for name, one in zip(JOINED, cases):
         copies = JOINED[name][1]
@@ -272,7 +276,7 @@ def turned(x, b):
 def test_what_is_read_in_parts_is_computed_in_parts(dtype):
     """No array is made that only parts are read of; it is made where parts overlap, or where something else reads it."""
     functions = {gates: False, halves: False, each_line: False, twice: True, summed: True, given: True, kept: True, turned: True}
-    cases = [case(function, array(4, 8, dtype=dtype), array(8, dtype=dtype), number=number) for number, function in enumerate(functions)]
+    cases = [case(function, array(4, 8, dtype=dtype), array(8, dtype=dtype)) for function in functions]
     for one, (function, is_made) in zip(cases, functions.items()):
         pieces = len(one.region.function.pieces)
         assert bool(pieces) == (is_made and function is not given), function.__name__

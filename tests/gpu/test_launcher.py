@@ -15,6 +15,7 @@ from dy2static.errors import InternalError
 from dy2static.ir.op import OPS
 from dy2static.native import announce, compiler, drivers, launcher
 from dy2static.native.device import CupyDevice
+from dy2static.native.device_kernels import Kernel
 from dy2static.native.emulated import EmulatedDevice, EmulationError, missing
 from dy2static.native.launcher import Failure, Place
 
@@ -116,7 +117,7 @@ def test_what_a_kernel_does_wrong_is_said_with_its_name():
     name = one.kernels[0].name
     text = f'extern "C" __global__ void {name}(float *a, float *b) {{ if (threadIdx.x) __syncthreads(); }}\n'
     with pytest.raises(EmulationError, match="a barrier that not all threads reach") as found:
-        one.run(device, device.load(f'#include "dy2static_math.h"\n{text}', [name]))
+        one.run(device, device.load([Kernel(name, text)]))
     assert str(found.value.__cause__) == f"step 0 of a region on a GPU, {name}: driver reports error 719"
 
 

@@ -5,10 +5,10 @@ import types
 
 import pytest
 
-from dy2static import config
 from dy2static.errors import BackendError
-from dy2static.native import nvrtc
+from dy2static.native import cubins, nvrtc
 from dy2static.native.device import CupyDevice
+from dy2static.native.device_kernels import Kernel
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="there is no NVRTC (python -m pip install nvidia-cuda-nvrtc)")
 
@@ -33,17 +33,6 @@ def test_without_it_the_way_out_is_said(monkeypatch):
         nvrtc.machine_code("")
 
 
-@needs_nvrtc
-def test_machine_code_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(config.CACHE_DIR, "value", str(tmp_path))
-    text = 'extern "C" __global__ void f(float *x) { x[0] = 3; }'
-    first = nvrtc.cubin(text, "sm_90")
-    monkeypatch.setattr(nvrtc, "machine_code", None)        # another call of it would fail
-    assert nvrtc.cubin(text, "sm_90") == first and first[:4] == b"\x7fELF"
-    with pytest.raises(TypeError):
-        nvrtc.cubin(text, "sm_80")
-
-
 def test_a_driver_that_does_not_load_machine_code(monkeypatch):
     """CuPy as far as `CupyDevice` uses it."""
     class CUDADriverError(Exception):
@@ -57,7 +46,7 @@ def test_a_driver_that_does_not_load_machine_code(monkeypatch):
     cuda = types.SimpleNamespace(Device=lambda number: device, function=types.SimpleNamespace(Module=Module),
                                  driver=types.SimpleNamespace(CUDADriverError=CUDADriverError))
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))
-    monkeypatch.setattr(nvrtc, "cubin", lambda text, architecture: b"")
+    monkeypatch.setattr(cubins, "parts", lambda kernels, architecture: [cubins.Part(b"", ("kernel",))])
     monkeypatch.setattr(nvrtc, "version", lambda: (13, 5))
     with pytest.raises(BackendError, match="the driver does not load machine code of NVRTC 13.5: CUDA_ERROR_UNSUPPORTED"):
-        CupyDevice().load("", ["kernel"])
+        CupyDevice().load([Kernel("kernel", "")])

@@ -56,10 +56,9 @@ def test_whichever_schedule_the_sizes_call_for(monkeypatch):
 @pytest.fixture
 def loaded():
     """Some cases on an emulated device."""
-    device, cases = EmulatedDevice(), [open_sizes.OpenCase(name, "float32", number) for number, name in enumerate(
-        ("elements", "sum of all", "product", "joined", "taken"))]
-    text = open_sizes.text_of([kernel for case in cases for kernel in case.kernels])
-    module = device.load(text, [kernel.name for case in cases for kernel in case.kernels])
+    device, cases = EmulatedDevice(), [open_sizes.OpenCase(name, "float32") for name in (
+        "elements", "sum of all", "product", "joined", "taken")]
+    module = device.load(open_sizes.kernels_of(cases))
     for case in cases:
         case.region.load(device, module)
     return device, cases
@@ -77,15 +76,14 @@ def test_without_elements_the_library_computes_a_region(loaded):
 def test_very_large_arrays_have_kernels_of_their_own(loaded, monkeypatch):
     """Indices of 64 bits; these kernels are compiled by the first call that needs them."""
     monkeypatch.setattr(function, "INT", 2 ** 6)
-    device, cases = EmulatedDevice(), [open_sizes.OpenCase(case.name, "float32", number) for number, case in enumerate(loaded[1][:2])]
-    text = open_sizes.text_of([kernel for case in cases for kernel in case.kernels])
-    module = device.load(text, [kernel.name for case in cases for kernel in case.kernels])
+    device, cases = EmulatedDevice(), [open_sizes.OpenCase(case.name, "float32") for case in loaded[1][:2]]
+    module = device.load(open_sizes.kernels_of(cases))
     for case in cases:
         case.region.load(device, module)
         case.run(device, (3, 7))
     assert len(device.texts) == 1 and "int64_t k" not in device.texts[0]
     for case in cases:
-        wanted = case.closed((70, 9), 0)
+        wanted = case.closed((70, 9))
         assert not wanted.difference(case.run(device, (70, 9)))
     assert len(device.texts) == 1 + len(cases) and all("int64_t k" in text for text in device.texts[1:] if "__global__" in text)
 

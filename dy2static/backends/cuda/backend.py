@@ -13,6 +13,7 @@ from ...native import compiler
 from ...native.announce import announce
 from ...native.cudnn import Convolution, Plan
 from ...native.device import CupyDevice
+from ...native.device_kernels import text_of
 from ...passes import TOGETHER, Pass, Pipeline, Setting, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock
@@ -34,7 +35,7 @@ from .launches.loops import LoopRegion, loops_on_device, parts_of
 from .launches.region import Device, DeviceRegion
 from .launches.updates import STORE, UpdateRegion, takes
 from .partition import divide
-from .program.steps import DeviceFunction, text_of
+from .program.steps import DeviceFunction
 from .text.function import Planner
 
 
@@ -89,8 +90,9 @@ class _Compilation:
         self._ending = None if timed else ending_of(divided, options["updates"], self._updates)
         self._loops: List[LoopRegion] = []
         self._divided = with_calls(divided if timed else loops_on_device(divided), self._region)
-        self._kernels = [*[kernel for region in self._regions for kernel in region.function.kernels],
-                         *[region.kernel for region in self._updates], *([] if self._ending is None else [STORE])]
+        self._kernels = list(dict.fromkeys([
+            *[kernel for region in self._regions for kernel in region.function.kernels],
+            *[region.kernel for region in self._updates], *([] if self._ending is None else [STORE])]))
         self._text = text_of(self._kernels)
         self._guarded(lambda: self._prepare(device))
 
@@ -124,7 +126,7 @@ class _Compilation:
     def _new_region(self, graph: Graph) -> DeviceRegion:
         is_last = self._ending is not None and graph is self._ending.graph
         tables = self._ending.tables if self._ending is not None and is_last else ()
-        self._regions.append(DeviceRegion(graph, len(self._regions), self._plan, tables, _Around(self._library)))
+        self._regions.append(DeviceRegion(graph, self._plan, tables, _Around(self._library)))
         return self._regions[-1]
 
     def _joined(self, function: NumpyFunction, calls: List[UpdateCall]) -> Tuple[List[UpdateCall], Optional[Callable[[], None]]]:
@@ -141,11 +143,11 @@ class _Compilation:
 
     def _prepare(self, device: Callable[[int], Device]) -> None:
         self._device = device(self._library.number)
-        self._preparation = self._device.prepare(self._text)
+        self._preparation = self._device.prepare(self._kernels)
 
     def _load(self) -> None:
         self._preparation.result()
-        self._module = self._device.load(self._text, [kernel.name for kernel in self._kernels])
+        self._module = self._device.load(self._kernels)
         for region in self._regions:
             region.load(self._device, self._module, self._options["clock"])
         for loop in self._loops:
@@ -193,8 +195,8 @@ def _planner(device: Callable[[int], Device], number: int) -> Planner:
 def _regions_of(updates: Sequence[Update]) -> List[UpdateRegion]:
     """The kernels of updates, one for each form."""
     taken = [k for k, update in enumerate(updates) if takes(update)]
-    return [UpdateRegion(updates[taken[members[0]]], tuple([taken[k] for k in members]), number)
-            for number, members in enumerate(alike([updates[k] for k in taken], form))]
+    return [UpdateRegion(updates[taken[members[0]]], tuple([taken[k] for k in members]))
+            for members in alike([updates[k] for k in taken], form)]
 
 
 #: The one there is.

@@ -15,13 +15,14 @@ from ...passes import Pass, Pipeline, run
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose, decomposes, steps_of
 from ..loops import layout
-from ..loops.fuse import REDUCTIONS, Group, fuse
+from ..loops.fuse import REDUCTIONS, Group, Run, fuse
 from ..loops.layout import place_of
 from ..run_sizes import with_run_sizes
 from .counts import with_counts
 from .kernels.alone import ALONE
 from .kernels.finished_products import finish_of, write_finished
-from .kernels.joins import JOINS, join_in_place
+from .kernels.joins import JOINS, join_in_place, made_by
+from .kernels.products import multiply_in_place
 from .kernels.windows import WINDOWS
 from .kernels.writes import WRITES, is_taken
 from .nests.render import reduces, render
@@ -100,13 +101,13 @@ def _is_number(number: object, value: Value) -> bool:
     return isinstance(number, (bool, int, float, np.generic)) and (value.dtype.kind == "f" or number in (0, 1))
 
 
-def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: bool = False) -> Union[DeviceFunction, OpenFunction]:
+def write(graph: Graph, plan: Planner = no_plan, wide: bool = False) -> Union[DeviceFunction, OpenFunction]:
     """The kernels of a graph all of whose nodes are `supported`, and what launches them.
 
-    prefix: how their names begin.  plan: how cuDNN computes a convolution.  wide: as of `FunctionText`.
+    plan: how cuDNN computes a convolution.  wide: as of `FunctionText`.
     """
     graph = run(REGION, graph)
-    function = FunctionText(graph, prefix, plan, wide)
+    function = FunctionText(graph, plan, wide)
     made = {v for node in graph.nodes for v in node.outputs}
     read_by = _readers(graph)
     function.draws = {node.outputs[0]: node for node in graph.nodes if node.op.name == "philox" and all(
@@ -120,9 +121,7 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: b
             function.put_at(place.base, number)
         else:
             copied.append((value, number))
-    for part in fused.parts:
-        if isinstance(part, Node) and part.op.name in JOINS:
-            join_in_place(function, part, made)
+    _put_in_place(function, fused)
     function.needed = fused.needed
     finishing: Set[object] = set()                                     # groups that are steps together with the product before
     for part, following in zip(fused.parts, (*fused.parts[1:], None)):
@@ -146,6 +145,18 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: b
         function.clock, function.nodes = function.clock + 1, tuple([node for node in graph.nodes if value in node.outputs])
         function.copy(place_of(value), function.places.of(value), number)
     return function.finish()
+
+
+def _put_in_place(function: FunctionText, fused: Run) -> None:
+    """Let operands of joins, and products that are only copied to another order, be made where they go."""
+    nodes = [part for part in fused.parts if isinstance(part, Node)]
+    joins, copies = [[node for node in nodes if node.op.name in names] for names in (JOINS, ("reshape",))]
+    if joins or copies:
+        made = made_by(function, fused)
+        for node in joins:
+            join_in_place(function, node, made)
+        for node in copies:
+            multiply_in_place(function, node, made)
 
 
 def _is_loop(node: Node) -> bool:

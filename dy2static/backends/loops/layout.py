@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
 from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
@@ -51,7 +51,15 @@ def compact_strides(shape: Sequence[Size]) -> Tuple[Size, ...]:
     return tuple(reversed(strides))
 
 
-def merged_axes(shape: Sequence[Size], places: Sequence[Place], axes: Optional[Sequence[int]] = None) -> List[List[int]]:
+class Strided(Protocol):
+    """What has elements at strides."""
+
+    @property
+    def strides(self) -> Tuple[Any, ...]:
+        """How far neighbours along each axis are apart."""
+
+
+def merged_axes(shape: Sequence[Size], places: Sequence[Strided], axes: Optional[Sequence[int]] = None) -> List[List[int]]:
     """The axes of a shape, with those together over which all places go in one stride; none of size one.
 
     axes: only these, in their order.

@@ -47,24 +47,25 @@ def is_dear(expression: Expression) -> bool:
 
 
 def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0,
-             apart: int = 0, keeps: bool = True) -> LoopNest:
+             apart: int = 0, keeps: bool = True, target: Callable[[Value], Place] = place_of) -> LoopNest:
     """The loop nest of a group.
 
     place: where the elements of a value are.  stored: whether a value must be in memory.  images: of what comes one after the
     other; if given, the outermost loop is shared image by image, however little work that is.  apart: so many axes have loops of
     their own, in a group without rows.  keeps: whether elements of a row that are not cheap have a row buffer; without, each sweep
-    that reads them computes them again.
+    that reads them computes them again.  target: where the elements of a value that the group makes are put.
 
     Linear in nodes times the sweeps that need them again.
     """
-    return _Schedule(group, place, stored, apart, keeps).nest(images)
+    return _Schedule(group, place, stored, apart, keeps, target).nest(images)
 
 
 class _Schedule:
     """The decisions for one group."""
 
-    def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int, keeps: bool):
-        self.group, self.place, self.stored, self.keeps = group, place, stored, keeps
+    def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int, keeps: bool,
+                 target: Callable[[Value], Place]):
+        self.group, self.place, self.stored, self.keeps, self.target = group, place, stored, keeps, target
         self.makers = {node.outputs[0]: node for node in group.nodes}
         self.places = self._places()
         split = group.split or 0
@@ -96,7 +97,7 @@ class _Schedule:
             if value in group.totals:
                 found.append(total_place(node, value))
             elif value in group.elements and self.stored(value):
-                found.append(place_of(value))
+                found.append(self.target(value))
         return [place for place in found if len(place.shape) == len(group.shape)]
 
     def _loops(self, letter: str, axes: Sequence[int]) -> Tuple[Axis, ...]:
@@ -217,7 +218,7 @@ class _Schedule:
                 self.body.append(Accumulate(reductions[node], operands[0]))
                 continue
             (value,) = node.outputs
-            self.body.append(Define(value, Apply(node, operands), self._element(place_of(value)) if self.stored(value) else None,
+            self.body.append(Define(value, Apply(node, operands), self._element(self.target(value)) if self.stored(value) else None,
                                     self._in_row() if value in self.kept else None))
             self.here.add(value)
         blocked = bool(self.inner) and may_exceed(self.inner[-1].size, BLOCK) and any(
@@ -245,7 +246,7 @@ class _Schedule:
         """An element of this group: made in this sweep, kept by an earlier one, or computed again."""
         if value not in self.here:
             if self.stored(value):
-                source: Expression = Load(value, self._element(place_of(value)))
+                source: Expression = Load(value, self._element(self.target(value)))
             elif value in self.kept:
                 source = Kept(value, self._in_row())
             else:

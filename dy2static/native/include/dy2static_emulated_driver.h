@@ -142,6 +142,23 @@ inline int product(void *handle, int turn_a, int turn_b, int m, int n, int k, co
                     algorithm);
 }
 
+/* Stacks through a table: the addresses are read when the products are computed.  Kernels of cuBLAS may load 16 bytes at a time. */
+inline int scattered(void *handle, int turn_a, int turn_b, int m, int n, int k, const void *, const void *const *a, int type_a, int lda,
+                     const void *const *b, int, int ldb, const void *, void *const *c, int, int ldc, int count, int compute, int)
+{
+    Device *const found = (Device *)handle;
+    if (!found->memory || lda < (turn_a ? k : m) || ldb < (turn_b ? n : k) || ldc < m) return NOT_SUPPORTED;
+    return put(found->stream, [=] {
+        for (int number = 0; number < count; ++number) {
+            if (((uint64_t)a[number] | (uint64_t)b[number] | (uint64_t)c[number]) % 16) return (int)LAUNCH_FAILED;
+            const int status = multiply_all(found, turn_a, turn_b, m, n, k, a[number], type_a, lda, 0, b[number], ldb, 0, c[number], ldc, 0,
+                                            1, compute);
+            if (status) return status;
+        }
+        found->products -= count - 1;                                   /* it is one call */
+        return 0; });
+}
+
 /* Products that are finished: bias and ReLU */
 
 struct Finish { int compute, turns[2]; uint32_t epilogue; const float *bias; };
@@ -335,7 +352,7 @@ inline int delete_exec(void *exec) { delete (Exec *)exec; return 0; }
 extern "C" {
 dy_driver dy_emulated = {
     emulated::set_context, emulated::launch_kernel, emulated::set_bytes, emulated::copy_bytes, emulated::set_stream,
-    emulated::set_workspace, emulated::product, emulated::products,
+    emulated::set_workspace, emulated::product, emulated::products, emulated::scattered,
     emulated::copy_to_host, emulated::wait, emulated::new_finish, emulated::delete_finish, emulated::set_finish, emulated::new_layout,
     emulated::delete_layout, emulated::new_preference, emulated::delete_preference, emulated::set_preference, emulated::choose,
     emulated::finish, emulated::begin_recording, emulated::end_recording,

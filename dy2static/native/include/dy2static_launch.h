@@ -49,6 +49,9 @@ typedef struct { dy_algorithm algorithm; size_t workspace; int status; float wav
                                    int type_a, int lda, long long step_a, const void *b, int type_b, int ldb, long long step_b, \
                                    const void *beta, void *c, int type_c, int ldc, long long step_c, int count, int compute, \
                                    int algorithm)) \
+    X(cublasGemmBatchedEx, (void *handle, int turn_a, int turn_b, int m, int n, int k, const void *alpha, const void *const *a, \
+                            int type_a, int lda, const void *const *b, int type_b, int ldb, const void *beta, void *const *c, \
+                            int type_c, int ldc, int count, int compute, int algorithm)) \
     X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t count, void *stream)) \
     X(cuStreamSynchronize, (void *stream)) \
     X(cublasLtMatmulDescCreate, (void **product, int compute, int scale)) \

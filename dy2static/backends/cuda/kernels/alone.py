@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 from typing import Callable, Dict
 
 import numpy as np
@@ -15,13 +14,13 @@ from ....ir.dims import Size
 from ....ir.graph import Node
 from ....ir.shapes import broadcast_shapes
 from ....ir.template import AT
-from ...loops.layout import Place, compact_strides, indexed, place_of
-from ..program.steps import Matrices, Product
+from ...loops.layout import Place, compact_strides, indexed, place_of, reshaped
 from ..text.dtypes import constant, loaded, register_type
 from ..text.function import FunctionText, KernelText
 from ..text.indices import address, split_index
 from ..text.operands import element, wrapped
 from .joins import JOINS
+from .products import multiplied
 from .scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
 from .windows import WINDOWS
 from .writes import WRITES
@@ -30,24 +29,15 @@ from .writes import WRITES
 _COMPARED = 1 << 32
 
 
-def _matmul(function: FunctionText, node: Node) -> None:
-    """One product, or a stack of them; turned operands are read as they are."""
-    (value,), turns = node.outputs, (node.attrs["transa"], node.attrs["transb"])
-    left, right = [_turned(function.matrices(v)) if turn else function.matrices(v) for v, turn in zip(node.inputs, turns)]
-    out = Matrices(function.pointer(value), 0, value.shape, compact_strides(value.shape), value.dtype)
-    function.add(Product(left, right, out))
-
-
-def _turned(found: Matrices) -> Matrices:
-    shape, strides = found.shape, found.strides
-    return replace(found, shape=(*shape[:-2], shape[-1], shape[-2]), strides=(*strides[:-2], strides[-1], strides[-2]))
-
-
 def _reshape(function: FunctionText, node: Node) -> None:
-    """A copy in the order of elements, for strides that cannot say it."""
+    """A copy in the order of elements, for strides that cannot say it, unless what is copied is made there."""
     (value,), (operand,) = node.outputs, node.inputs
-    target = Place(value, operand.shape, compact_strides(operand.shape))
-    function.copy(target, function.places.of(operand), function.pointer(value))
+    place, number = function.places.of(operand), function.pointer(value)
+    if place.base in function.joined and function.joined[place.base].whole is value:
+        return
+    target = reshaped(function.target(value), operand.shape)
+    assert target is not None, "it has been looked at before the result was joined"
+    function.copy(target, place, number)
 
 
 def _pretransposed(function: FunctionText, node: Node) -> None:
@@ -255,7 +245,7 @@ def _argument_of_lines(function: FunctionText, node: Node, lines: Size, by_block
 
 #: Ops by name.
 ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
-    "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice,
+    "matmul": multiplied, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice,
     "constant": _constant, "arange": _arange, "philox": _philox, "take": _take, "take_along": _take_along, "add_along": _add_along,
     "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument,
     **JOINS, **WINDOWS, **SCANS, **WRITES}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.graph import Node, Value
 from ....native.cudnn import Convolution, Plan, in_order
-from ..program.steps import Convolve, LatePlan, Step
+from ..program.steps import Convolve, LatePlan, Scattered, Step
 from ..text.function import FunctionText
 from ..text.operands import whole
 
@@ -46,6 +46,7 @@ def convolved(function: FunctionText, kind: int, node: Node, image: Value, filte
 
 
 def aligned_inputs(steps: Iterable[Step], count: int) -> List[int]:
-    """Which of the inputs of these steps cuDNN reads; all other memory that it is given is aligned.  count: how many inputs."""
+    """Which of the inputs of these steps have to be aligned for libraries; all other memory is.  count: how many inputs."""
     read = [number for step in steps if isinstance(step, Convolve) for number in (step.first, step.second)]
+    read += [one.pointer for step in steps if isinstance(step, Scattered) for one in (step.product.left, step.product.right)]
     return sorted({number for number in read if number < count})

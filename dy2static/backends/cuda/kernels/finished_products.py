@@ -41,6 +41,8 @@ def finish_of(function: FunctionText, fused: Run, part: object, following: objec
     if len(others) != 1 or not is_whole or not _is_alone(function, value, nodes[0]):
         return None
     (total,) = nodes[0].outputs
+    if not function.target(nodes[-1].outputs[0]).compact:
+        return None
     if len(nodes) == 2 and (not _is_alone(function, total, nodes[1]) or total in fused.needed):
         return None
     return Finish(part, following, others[0], len(nodes) == 2) if _is_bias(others[0], value.shape[-1]) else None

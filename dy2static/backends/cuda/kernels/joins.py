@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import math
-from typing import AbstractSet, Callable, Dict, List, NamedTuple
+from collections import Counter
+from typing import Callable, Dict, List, Mapping, NamedTuple, Union
 
 from ....ir.graph import Node, Value
-from ...loops.layout import Place, compact_strides
-from ..text.function import FunctionText
+from ...loops.fuse import Group, Run, nodes_of
+from ...loops.layout import Place, compact_strides, reshaped
+from ..text.function import FunctionText, Joined
+from ..text.indices import address
 from ..text.operands import axes_of, element
 
 #: Operands that one kernel copies, and bytes from which an array is worth a copy of its own.
@@ -14,6 +17,21 @@ _TOGETHER, _LARGE = 8, 1 << 20
 
 #: Where parts of an array begin, in bytes: threads load as many at a time, and so do libraries.
 _ALIGNMENT = 16
+
+
+class Made(NamedTuple):
+    """What makes each value of a function, a node or a group that makes all its elements, and how often each is read."""
+
+    makers: Mapping[Value, Union[Node, Group]]
+    readers: Mapping[Value, int]
+
+
+def made_by(function: FunctionText, fused: Run) -> Made:
+    """What the parts of a function make."""
+    makers = {value: part if isinstance(part, Group) and value in part.elements else node
+              for part in fused.parts for node in nodes_of(part) for value in node.outputs}
+    read = [value for part in fused.parts for node in nodes_of(part) for value in node.inputs] + list(function.graph.outputs)
+    return Made(makers, Counter([function.places.of(value).base for value in read]))
 
 
 class _Part(NamedTuple):
@@ -27,20 +45,31 @@ class _Part(NamedTuple):
     def is_made_in_place(self, function: FunctionText) -> bool:
         """Whether the operand is made where it stands."""
         base = function.places.of(self.operand).base
-        return base in function.joined and function.joined[base] == (self.target.base, self._bytes_before())
+        return base in function.joined and function.joined[base][:2] == (self.target.base, self._bytes_before())
 
-    def can_be_made_in_place(self, function: FunctionText, made: AbstractSet[Value]) -> bool:
-        """Whether the operand can be made where it stands.  made: what the nodes of the function make."""
+    def can_be_made_in_place(self, function: FunctionText, made: Made) -> bool:
+        """Whether the operand can be made where it stands; if its elements are apart there, only by loop nests and copies."""
         place = function.places.of(self.operand)
-        base, before = place.base, self._bytes_before()
-        is_own = place.whole and base.ndim > 0 and base in made and base.dtype == self.target.base.dtype
+        base = place.base
+        is_own = place.whole and base.ndim > 0 and base in made.makers and base.dtype == self.target.base.dtype
         is_free = not (base in function.places.constants or base in function.draws or base in function.joined
                        or function.has_memory(base))
-        return is_own and is_free and self.target.compact and before % _ALIGNMENT == 0
+        if not is_own or not is_free:
+            return False
+        if self.target.compact:
+            return self._bytes_before() % _ALIGNMENT == 0
+        maker = made.makers[base]
+        if base.shape != self.operand.shape or made.readers.get(base, 0) != 1:
+            return False
+        if isinstance(maker, Group):
+            return self.target.strides[-1] == 1 or not maker.rows and not maker.totals
+        return maker.op.name == "reshape" and reshaped(self.target, maker.inputs[0].shape) is not None
 
     def make_in_place(self, function: FunctionText) -> None:
         """Let the operand be made where it stands."""
-        function.joined[function.places.of(self.operand).base] = self.target.base, self._bytes_before()
+        place = function.places.of(self.operand)
+        strides = compact_strides(place.base.shape) if self.target.compact else self.target.strides
+        function.joined[place.base] = Joined(self.target.base, self._bytes_before(), strides)
 
     def is_copied_with_others(self, function: FunctionText) -> bool:
         """Whether a kernel copies the operand that also copies its neighbours."""
@@ -63,12 +92,21 @@ def _parts(node: Node) -> List[_Part]:
     return found
 
 
-def join_in_place(function: FunctionText, node: Node, made: AbstractSet[Value]) -> None:
-    """Let operands of a join be made where they stand in its result.  made: what the nodes of the function make."""
-    if not function.is_open and not function.has_memory(node.outputs[0]):
-        for part in _parts(node):
-            if part.can_be_made_in_place(function, made):
-                part.make_in_place(function)
+def join_in_place(function: FunctionText, node: Node, made: Made) -> None:
+    """Let operands of a join be made where they stand in its result.
+
+    If elements are apart there, the others have to be neighbours: one kernel would copy all of them.
+    """
+    if function.is_open or function.has_memory(node.outputs[0]):
+        return
+    parts = _parts(node)
+    if not parts[0].target.compact:
+        copied = [k for k, part in enumerate(parts) if not part.can_be_made_in_place(function, made)]
+        if copied and copied[-1] - copied[0] + 1 > len(copied):
+            return
+    for part in parts:
+        if part.can_be_made_in_place(function, made):
+            part.make_in_place(function)
 
 
 def _join(function: FunctionText, node: Node) -> None:
@@ -112,7 +150,7 @@ def _copy_together(function: FunctionText, node: Node, parts: List[_Part]) -> No
     for part, before in zip(parts[-2::-1], texts[-2::-1]):
         text = f"{names[axis]} < {part.end - first} ? {before} : {text}"
     strides = compact_strides(value.shape)
-    at = " + ".join([str(first * strides[axis]), *[f"{name} * {stride}" for name, stride in zip(names, strides)]])
+    at = address(first * strides[axis], zip(names, strides))
     kernel.line(f"{kernel.memory(value, True)}[{at}] = {text};")
     function.launch_elements(kernel, math.prod(shape))
     parts.clear()

@@ -12,10 +12,10 @@ import numpy as np
 
 from .... import config
 from ....native.cudnn import Plan
-from ....native.launcher import KINDS, Failure, Launcher, Place, Region
-from ..program.products import words_of
+from ....native.launcher import KINDS, OF_LIBRARIES, Failure, Launcher, Place, Region
+from ..program.products import words_of, words_of_scattered
 from ..program.sizes import Number, settled
-from ..program.steps import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Product, Step, Table
+from ..program.steps import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Scattered, Step, Table
 
 
 class LaunchingDevice(Protocol):
@@ -91,6 +91,9 @@ def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Opt
         return Words("convolution", (step.first, step.second, step.out, step.workspace), step.plan.words())
     if isinstance(step, Finished):
         return _finished(step, device, module)
+    if isinstance(step, Scattered):
+        found = words_of_scattered(step.product)
+        return None if found is None else Words("scattered", (step.table,), found)
     found = words_of(step)
     return None if found is None else Words("product", (step.right.pointer, step.left.pointer, step.out.pointer), found)
 
@@ -121,6 +124,8 @@ def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], ad
     elif isinstance(step, Finished):
         by_python(step.product, device, module, addresses)
         by_python(step.instead, device, module, addresses)
+    elif isinstance(step, Scattered):
+        by_python(step.product, device, module, addresses)
     else:
         device.multiply(*[_view(device, matrices, addresses) for matrices in (step.left, step.right, step.out)])
 
@@ -152,7 +157,7 @@ class InC:
     def __init__(self, given: int, pieces: Sequence[int], device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
                  steps: Sequence[Known]):
         self.device, self.launcher, self.module, self.steps = device, launcher, module, steps          # the kernels stay loaded
-        self.needs_products = any(isinstance(step, (Product, Convolve, Finished)) for step, _ in steps)
+        self.needs_products = any(one.kind in OF_LIBRARIES for _, one in steps)
         all_words = [given, len(pieces), *pieces]
         for _, found in steps:
             all_words += found.flat()

@@ -20,10 +20,12 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.types import Tensor
 from ....native.announce import announce
 from ....native.compiler import Refused
+from ....native.device_kernels import Kernel
+from ....native.launcher import OF_LIBRARIES
 from ....ops.control import loop_of
 from ...compiled_calls import NATIVE, Conversion, is_native
 from ...memory_planner import aligned
-from ..program.steps import Convolve, Copy, DeviceFunction, Kernel, Loop, Step, text_of
+from ..program.steps import Convolve, Copy, DeviceFunction, Loop, Step
 from .launching import InC, Run, Words, runs, words
 from .region import Device, DeviceRegion
 
@@ -149,7 +151,7 @@ class LoopRegion:
         if launcher is None or inside is None or not config.GPU_GRAPHS.value:
             return
         try:
-            module = {**module, **device.load(text_of([CONDITION]), [CONDITION.name])}
+            module = {**module, **device.load([CONDITION])}
         except BackendError as reason:
             if Refused.stands(reason):
                 raise
@@ -166,7 +168,7 @@ class LoopRegion:
         first = self._words([Copy(self._condition + 1, 0, self._condition, 0, 1)], range(self._condition + 2), device, module)
         steps = [(Loop(), one) for one in (*test, *(first or ()), loop)]
         self._whole = InC(self._arrays, self._pieces, device, launcher, module, steps)
-        self._whole.needs_products = any(one.kind in ("product", "finished", "convolution") for one in repeated)
+        self._whole.needs_products = any(one.kind in OF_LIBRARIES for one in repeated)
 
     def _inside(self, device: Device, module: Mapping[str, Any]) -> Optional[Tuple[List[Words], List[Words]]]:
         """The words of the steps of test and body; None where the launcher cannot do all of them."""

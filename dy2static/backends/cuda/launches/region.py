@@ -11,12 +11,13 @@ from ....ir.graph import Graph, Node
 from ....ir.types import Extent, Tensor
 from ....native.announce import announce
 from ....native.cudnn import Convolution, Plan
+from ....native.device_kernels import Kernel
 from ....runtime.clocks import Clock
 from ...compiled_calls import Conversion
 from ..emit import write
 from ..kernels.convolutions import ALIGNMENT, aligned_inputs
 from ..program.sizes import Sizes
-from ..program.steps import DeviceFunction, OpenFunction, text_of, with_pieces
+from ..program.steps import DeviceFunction, OpenFunction, with_pieces
 from ..text.function import Planner, no_plan
 from .launching import LaunchingDevice, Run, runs
 
@@ -27,11 +28,11 @@ _REMEMBERED = 32
 class Device(LaunchingDevice, Protocol):
     """What runs kernels.  Arrays are those that the programs compute with; they enter kernels by their addresses."""
 
-    def prepare(self, text: str) -> Preparation:
+    def prepare(self, kernels: Sequence[Kernel]) -> Preparation:
         """Begin to compile kernels in the background, so that `load` need not wait."""
 
-    def load(self, text: str, names: Sequence[str]) -> Mapping[str, Any]:
-        """The functions of these kernels.  Raises `BackendError` where the text cannot be compiled."""
+    def load(self, kernels: Sequence[Kernel]) -> Mapping[str, Any]:
+        """The functions of these kernels by their names.  Raises `BackendError` where they cannot be compiled."""
 
     def current(self) -> ContextManager[Any]:
         """In its block, this is the current device."""
@@ -92,13 +93,12 @@ class DeviceRegion:
 
     given: Mapping[int, Optional[Conversion]] = {}
 
-    def __init__(self, graph: Graph, number: int, plan: Planner = no_plan, tables: Sequence[int] = (),
-                 around: Optional[Around] = None):
+    def __init__(self, graph: Graph, plan: Planner = no_plan, tables: Sequence[int] = (), around: Optional[Around] = None):
         self.graph = graph
-        function = write(graph, f"region_{number}", plan)
+        function = write(graph, plan)
         self.function = with_pieces(function, tables) if isinstance(function, DeviceFunction) else function
         self.defer: Optional[Callable[[Sequence[int], Sequence[Any]], None]] = None
-        self._wide = functools.partial(write, graph, f"wide_{number}", plan, wide=True)
+        self._wide = functools.partial(write, graph, plan, wide=True)
         self._around = around
         self._arrays = [k for k, value in enumerate(graph.inputs) if isinstance(value.type, Tensor)]
         self._symbols = [value.type.symbol for value in graph.inputs if isinstance(value.type, Extent)]
@@ -167,7 +167,7 @@ class DeviceRegion:
     def _load_wide(self) -> Tuple[OpenFunction, Mapping[str, Any]]:
         function = self._wide()
         assert isinstance(function, OpenFunction)
-        return function, self._device.load(text_of(function.kernels), [kernel.name for kernel in function.kernels])
+        return function, self._device.load(function.kernels)
 
     def _runs(self, function: DeviceFunction, module: Mapping[str, Any]) -> List[Run]:
         clock, found = self._clock, runs(function, self._device, module, alone=self._clock is not None)

@@ -9,11 +9,11 @@ import numpy as np
 from ....ir.devices import HOST
 from ....ir.graph import Graph, Node, Value
 from ....ir.types import Scalar, Tensor
+from ....native.device_kernels import Kernel, kernel_of
 from ....native.launcher import MOST_WORDS
 from ....passes.in_place import Update
 from ....runtime.devices import current_stream
 from ...updates import UpdateCall, flat
-from ..program.steps import Kernel
 from ..text.dtypes import constant, expression, loaded, memory_type, register_type
 from .region import Device
 
@@ -68,10 +68,10 @@ class UpdateRegion:
     elements each has; then a row for each update: its operands, which are addresses or numbers.
     """
 
-    def __init__(self, update: Update, members: Tuple[int, ...], number: int):
+    def __init__(self, update: Update, members: Tuple[int, ...]):
         self.members, self._targets = members, update.targets
         self.are_numbers = [isinstance(v.type, Scalar) for v in update.graph.inputs]
-        self.kernel = Kernel(f"update_{number}", _text(flat(update.graph), update.targets, f"update_{number}"))
+        self.kernel = kernel_of("update", THREADS, _text(flat(update.graph), update.targets))
 
     def bind(self, device: Device, module: Mapping[str, Any]) -> UpdateCall:
         """The function that launches the kernel.  module: the functions of all kernels on the device."""
@@ -121,8 +121,8 @@ def _converted(value: Value, number: str) -> str:
     return f"dy_rounded({number})" if value.dtype == np.float16 else f"({register_type(value.dtype)}){number}"
 
 
-def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
-    """The kernel of one form: a thread updates several elements at a time, which it loads and stores together."""
+def _text(graph: Graph, targets: Sequence[int]) -> str:
+    """The kernel of one form, without its name: a thread updates several elements at a time, which it loads and stores together."""
     arrays = {at: value for at, value in enumerate(graph.inputs) if isinstance(value.type, Tensor) and value.ndim}
     width = max(1, min(_MOST, _BYTES // max(value.dtype.itemsize for value in arrays.values())))
     texts: Dict[Value, str] = {}
@@ -155,7 +155,7 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
     stores = [f"dy_store(p{at} + k, e{at}, left);" for at in targets]
     lines, before, inner, behind = ("\n".join([" " * depth + line for line in part])
                                     for depth, part in ((4, head), (8, loads), (12, body), (8, stores)))
-    return f"""extern "C" __global__ void __launch_bounds__({THREADS}) {name}(const int64_t *__restrict__ table)
+    return f"""(const int64_t *__restrict__ table)
 {{
     const int64_t count = table[0], *const firsts = table + 1;
     int64_t low = 0, high = count;

@@ -8,7 +8,7 @@ from ...loops.ir import Axis, Expression, Load, LoopNest
 from ..program.sizes import Late, ceiling
 from ..text.dtypes import loaded, memory_type
 from ..text.function import ELEMENTS, FunctionText
-from ..text.indices import TILE_THREADS, split_index, turned_axis, write_tiles
+from ..text.indices import TILE_THREADS, offset_text, split_index, turned_axis, write_tiles
 from .statements import NestText, address_of, count_of, sizes_and_names
 from .vectors import Key, VectorText, accesses, is_multiple, step_of, width_of
 
@@ -42,10 +42,11 @@ class Vectors(VectorText):
         """Write the kernel, and launch it."""
         kernel, axes, width = self.kernel, _axes(self.nest), self.width
         count = count_of(axes)
+        limit = offset_text(count) if len(axes) < 2 else str(count)
         kernel.line(f"const dy_index k = ((dy_index)blockIdx.x * blockDim.x + threadIdx.x) * {width};")
-        kernel.line(f"if (k >= {count}) return;")
+        kernel.line(f"if (k >= {limit}) return;")
         split_index(kernel, "k", *sizes_and_names(axes))
-        self.count = str(width) if is_multiple(axes[-1].size, width) else f"{count} - k"
+        self.count = str(width) if is_multiple(axes[-1].size, width) else f"{limit} - k"
         self.elements([statement for sweep in self.nest.sweeps for statement in sweep.body])
         kernel.launch(self.function.late(ceiling, count, width * ELEMENTS), ELEMENTS)
 

@@ -33,7 +33,7 @@ from .vectors import width_of
 
 def render(group: Group, function: FunctionText) -> None:
     """Write the kernels of a group of nodes, and launch them."""
-    nest = schedule(group, function.places.of, function.stored)
+    nest = schedule(group, function.places.of, function.stored, target=function.target)
     if nest.totals:
         axes = summed_axes(nest)
         if axes is not None:
@@ -60,7 +60,7 @@ def _rows(group: Group, nest: LoopNest, function: FunctionText) -> None:
         Rows(nest, function, width).write()
 
     def long() -> None:
-        again = schedule(group, function.places.of, function.stored, keeps=False)
+        again = schedule(group, function.places.of, function.stored, keeps=False, target=function.target)
         _by_last(again, function, lambda width: function.either(
             are_few(nest, function), lambda: CutRows(again, function, width).write(), lambda: short(again, width)))
     function.either(are_long(nest, function), long, lambda: _by_last(nest, function, lambda width: short(nest, width)))

@@ -2,20 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from ....ir.graph import Node
 from ....native.cudnn import Plan
+from ....native.device_kernels import Kernel
 from ...memory_planner import Buffer, aligned, arranged
 from .sizes import Late, Number, Sizes
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel, whose parameters are pointers, and behind them numbers."""
-
-    name: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -50,6 +43,18 @@ class Product:
     left: Matrices
     right: Matrices
     out: Matrices
+
+
+@dataclass(frozen=True)
+class Scattered:
+    """A product of stacks whose matrices are not equally far apart.
+
+    table: the number of the pointer to their addresses, which a step before has written: those of all right operands, of all
+    left ones, and of all results.
+    """
+
+    product: Product
+    table: int
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Loop:
 
 
 #: `launching` says what a further kind needs.
-Step = Union[Launch, Product, Convolve, Clear, Copy, Finished]
+Step = Union[Launch, Product, Scattered, Convolve, Clear, Copy, Finished]
 
 
 @dataclass(frozen=True)
@@ -203,8 +208,3 @@ class OpenFunction:
             return replace(step, plan=plan)
         found: Step = sizes.all(step)
         return found
-
-
-def text_of(kernels: Iterable[Kernel]) -> str:
-    """The CUDA C of kernels."""
-    return '#include "dy2static_math.h"\n#include "dy2static_philox.h"\n\n' + "\n".join(kernel.text for kernel in kernels)

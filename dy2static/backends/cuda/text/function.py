@@ -14,14 +14,14 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.sizes_read import dims_of
 from ....ir.types import Tensor, dims_in
 from ....native.cudnn import Convolution, Plan
+from ....native.device_kernels import Kernel, kernel_of
 from ...loops.layout import Place, Places, merged_axes, place_of
 from ...memory_planner import Buffer, arranged
 from ...run_sizes import name_of
-from ..program.products import is_expressible
 from ..program.sizes import Late, Number, ceiling
-from ..program.steps import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, OpenFunction, Step
+from ..program.steps import Clear, Copy, DeviceFunction, Launch, OpenFunction, Step
 from .dtypes import constant, loaded, memory_type, register_type
-from .indices import OFFSET, TILE_THREADS, address, split_index, turned_axis, write_tiles
+from .indices import OFFSET, TILE_THREADS, address, offset_text, split_index, turned_axis, write_tiles
 
 #: Threads of a block in kernels that compute one element per thread.
 ELEMENTS = 256
@@ -102,7 +102,7 @@ class KernelText:
 
     def memory(self, value: Value, writes: bool = False) -> str:
         """The name of the pointer to the elements of a value."""
-        self.reaches(math.prod(value.shape))
+        self.reaches(self.function.extent(value))
         return self.pointer(self.function.pointer(value), memory_type(value.dtype) or "", writes)
 
     def read(self, value: Value, address: str) -> str:
@@ -144,6 +144,14 @@ class KernelText:
                              threads if isinstance(threads, int) else most)
 
 
+class Joined(NamedTuple):
+    """Where a value is made as a part of another one: how many bytes from where that begins, and how far its elements are apart."""
+
+    whole: Value
+    begin: int
+    strides: Tuple[Size, ...]
+
+
 class _Part(NamedTuple):
     """Memory that is a part of a piece: the number of that pointer, and how many bytes from there it begins."""
 
@@ -154,15 +162,14 @@ class _Part(NamedTuple):
 class FunctionText:
     """The steps of one function while they are written.
 
-    prefix: how the names of its kernels begin.  plan: how cuDNN computes a convolution, None where it does not.  needed: the
-    values that must be in memory at present.  nodes: what the steps compute that are added at present.
-    draws: what each kernel that reads it computes itself, from a key.  joined: values that are made as parts of other ones, and how
-    many bytes from where these begin.  is_open: whether only the run knows some sizes; wide: then also for very large arrays.
-    wanted: whether the steps that are added at present are taken.
+    plan: how cuDNN computes a convolution, None where it does not.  needed: the values that must be in memory at present.
+    nodes: what the steps compute that are added at present.  draws: what each kernel that reads it computes itself, from a key.
+    joined: values that are made as parts of other ones.  is_open: whether only the run knows some sizes; wide: then also for very
+    large arrays.  wanted: whether the steps that are added at present are taken.
     """
 
-    def __init__(self, graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: bool = False):
-        self.graph, self.prefix, self.plan, self.wide = graph, prefix, plan, wide
+    def __init__(self, graph: Graph, plan: Planner = no_plan, wide: bool = False):
+        self.graph, self.plan, self.wide = graph, plan, wide
         inputs = [value for value in graph.inputs if isinstance(value.type, Tensor)]
         self.is_open = any(True for node in graph.nodes for _ in dims_of(node))
         self.lates: Dict[str, Late] = {}
@@ -170,11 +177,11 @@ class FunctionText:
         self._wanted: List[Optional[Late]] = []
         self._limits: Dict[Tuple[Number, int, Optional[Late]], None] = {}
         self.places = Places(lambda: "")
-        self.kernels: Dict[Tuple[str, int], Kernel] = {}
+        self.kernels: Dict[str, Kernel] = {}
         self.steps: List[Step] = []
         self.needed: AbstractSet[Value] = frozenset()
         self.draws: Dict[Value, Node] = {}
-        self.joined: Dict[Value, Tuple[Value, int]] = {}
+        self.joined: Dict[Value, Joined] = {}
         self.clock = 0
         self.nodes: Tuple[Node, ...] = ()
         self._origins: List[Tuple[Node, ...]] = []
@@ -232,11 +239,21 @@ class FunctionText:
     def pointer(self, value: Value) -> int:
         """The number of the pointer to the elements of a value, which gets memory now if it has none."""
         if value not in self._pointers:
-            self._pointers[value] = self._part(*self.joined[value]) if value in self.joined else self._piece(
+            self._pointers[value] = self._part(self.joined[value]) if value in self.joined else self._piece(
                 math.prod(value.shape), value.dtype.itemsize)
         number = self._pointers[value]
         self.used(number)
         return number
+
+    def target(self, value: Value) -> Place:
+        """Where the elements of a value are that this function makes, from its pointer on."""
+        joined = self.joined.get(value)
+        return place_of(value) if joined is None else Place(value, value.shape, joined.strides)
+
+    def extent(self, value: Value) -> Size:
+        """How many elements from the first to the last one of a value there may be in memory."""
+        joined = self.joined.get(value)
+        return math.prod(value.shape) if joined is None else self.extent(joined.whole)
 
     def put_at(self, value: Value, number: int) -> None:
         """Let a value be made where this pointer points."""
@@ -259,9 +276,9 @@ class FunctionText:
         self._pieces.append(Buffer("", "", self.late(lambda n: max(n, 1) * itemsize, count), self.clock, self.clock))
         return self._first_piece + len(self._pieces) - 1
 
-    def _part(self, whole: Value, begin: int) -> int:
+    def _part(self, joined: Joined) -> int:
         """The number of a pointer to memory that is a part of that of another value."""
-        self._pieces.append(_Part(self.pointer(whole), begin))
+        self._pieces.append(_Part(self.pointer(joined.whole), joined.begin))
         return self._first_piece + len(self._pieces) - 1
 
     def used(self, number: int) -> None:
@@ -282,12 +299,9 @@ class FunctionText:
     def launch(self, text: str, blocks: Number, threads: Number, pointers: Tuple[int, ...], numbers: Tuple[Number, ...],
                most: int) -> None:
         """Add a launch of at most so many threads for each block; kernels of one text are one kernel."""
-        key = text, most
-        if key not in self.kernels:
-            name = f"{self.prefix}_{len(self.kernels)}"
-            head = f'extern "C" __global__ void __launch_bounds__({most}) {name}'
-            self.kernels[key] = Kernel(name, head + text)
-        self.add(Launch(self.kernels[key].name, blocks, threads, pointers, numbers))
+        kernel = kernel_of("kernel", most, text)
+        self.kernels[kernel.name] = kernel
+        self.add(Launch(kernel.name, blocks, threads, pointers, numbers))
 
     def add(self, step: Step) -> None:
         """Add a step."""
@@ -300,11 +314,14 @@ class FunctionText:
         self.steps[first:], self._origins[first:], self._wanted[first:] = [step], [nodes], [self.wanted]
 
     def elements(self, count: Number, shape: Sequence[Size] = (), names: Sequence[str] = ()) -> KernelText:
-        """A kernel with one thread for each of so many elements; names: the index along each axis of their shape."""
+        """A kernel with one thread for each of so many elements; names: the index along each axis of their shape.
+
+        If no index is divided, the count is an argument: arrays of all sizes have one kernel then.
+        """
         kernel = self.kernel()
         kernel.reaches(count)
         kernel.line("const dy_index k = (dy_index)blockIdx.x * blockDim.x + threadIdx.x;")
-        kernel.line(f"if (k >= {count}) return;")
+        kernel.line(f"if (k >= {offset_text(count) if len(shape) < 2 else count}) return;")
         split_index(kernel, "k", shape, names)
         return kernel
 
@@ -329,7 +346,7 @@ class FunctionText:
         base, count, type = source.base, math.prod(sizes), memory_type(target.base.dtype) or ""
         axis = turned_axis(sizes, steps[1:]) if base.ndim and axes else -1
         kernel = self.kernel() if axis >= 0 else self.elements(count, sizes, names)
-        kernel.reaches(count)
+        kernel.reaches(self.extent(target.base))
         to = f"{kernel.pointer(number, type, True)}[{to}]"
         if axis >= 0:
             blocks = write_tiles(kernel, sizes, names, axis, [(memory_type(base.dtype) or "", f"{kernel.memory(base)}[{of}]")],
@@ -347,13 +364,6 @@ class FunctionText:
         own = Value(value.type, value.name)
         self.copy(place_of(own), place, self.pointer(own))
         return place_of(own)
-
-    def matrices(self, value: Value) -> Matrices:
-        """An operand of a product: as it is, or turned, else a copy (also of a stack whose matrices are not equally far apart)."""
-        place = self.places.of(value)
-        if not place.base.ndim or not is_expressible(place.shape, place.strides):
-            place = self.compact(value)
-        return Matrices(self.pointer(place.base), place.offset, place.shape, place.strides, value.dtype)
 
     def finish(self) -> Union[DeviceFunction, OpenFunction]:
         """The function."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.dims import Size
 from ...loops.layout import compact_strides
-from ..program.sizes import ceiling, settled
+from ..program.sizes import Number, ceiling, settled
 
 #: How names of arguments that are offsets begin; the number follows.
 OFFSET = "offset_"
@@ -46,8 +46,8 @@ def split_index(kernel: Text, index: str, sizes: Sequence[Size], names: Sequence
         kernel.line(f"const dy_index {name} = {text if name == names[0] else f'{text} % {size}'};")
 
 
-def offset_text(offset: Size) -> str:
-    """An offset as an argument of the kernel, so that kernels for other parts of an array have the same text."""
+def offset_text(offset: Number) -> str:
+    """An offset, or a count, as an argument of the kernel: kernels for other parts of an array, or other sizes, have one text."""
     return f"{OFFSET}{offset}" if isinstance(offset, (int, np.integer)) and offset > 0 else str(offset)
 
 
