@@ -58,15 +58,20 @@ def _common(architecture: str) -> str:
     return hashlib.sha256(repr((nvrtc.options(architecture), nvrtc.version(), nvrtc.headers(), text_of([]))).encode()).hexdigest()
 
 
-def _key(kind: str, texts: Sequence[str], common: str) -> str:
-    return hashlib.sha256("\0".join([common, *texts]).encode()).hexdigest() + f"-{kind}"
+def _key(texts: Sequence[str], common: str) -> str:
+    return hashlib.sha256("\0".join([common, *texts]).encode()).hexdigest()
+
+
+def _entry(kernel: Kernel, common: str) -> str:
+    """The key of the name of the part that has a kernel.  Not a bare hash: the store would look at its size after some of them."""
+    return f"kernel-{_key([kernel.text], common)}"
 
 
 def _kept(kernels: Sequence[Kernel], common: str) -> List[Part]:
     """The parts on disk that have some of the kernels."""
     members: Dict[str, List[str]] = {}
     for kernel in kernels:
-        part = store.text(_key("kernel", [kernel.text], common))
+        part = store.text(_entry(kernel, common))
         if part is not None:
             members.setdefault(part.decode(), []).append(kernel.name)
     found = [(store.body(part), names) for part, names in members.items()]
@@ -78,14 +83,14 @@ def _made(kernels: Sequence[Kernel], architecture: str, common: str) -> List[Par
     shares = _shares(kernels, min(team.wanted(), _MOST, len(kernels) // FEWEST))
     found = []
     for share, cubin in zip(shares, _compiled([text_of(share) for share in shares], architecture)):
-        part = _key("kernels", [kernel.text for kernel in share], common)
+        part = _key([kernel.text for kernel in share], common)
         try:
             store.fetch(part, lambda path: _write(path, cubin))                             # noqa: B023  called at once
         except OSError as reason:
             announce("store", f"compiled kernels are not kept on disk: {reason}; name another directory in DY2STATIC_CACHE_DIR")
         else:
             for kernel in share:
-                store.keep_text(_key("kernel", [kernel.text], common), part.encode())
+                store.keep_text(_entry(kernel, common), part.encode())
         found.append(Part(cubin, tuple([kernel.name for kernel in share])))
     return found
 

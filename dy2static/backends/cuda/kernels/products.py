@@ -79,7 +79,8 @@ def _table(function: FunctionText, product: Product) -> int:
     kernel = function.elements(count, [math.prod([shape[a] for a in part]) for part in axes], names)
     texts = []
     for number, one in enumerate(stacks):
-        kernel.reaches(settled(one.offset) + 1 + sum([(settled(n) - 1) * settled(stride) for n, stride in zip(one.shape, one.strides)]))
+        last = [(settled(n) - 1) * settled(stride) for n, stride in zip(one.shape, one.strides)]
+        kernel.reaches(settled(one.offset) + sum(last) + 1)
         at = address(settled(one.offset), [(name, one.strides[part[-1]]) for name, part in zip(names, axes)])
         texts.append(f"[{number * count} + k] = (uint64_t)({kernel.pointer(one.pointer, memory_type(one.dtype) or '')} + {at});")
     for text in texts:
