@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import Location
@@ -152,7 +152,7 @@ class Graph:
 
     def with_(self, **changes: Any) -> "Graph":
         """A copy with some fields replaced."""
-        return replace(self, **changes)
+        return Graph(**{"inputs": self.inputs, "outputs": self.outputs, "nodes": self.nodes, "name": self.name, **changes})
 
     def values(self) -> Iterator[Value]:
         """Every value defined at this level: inputs first, then node outputs in order."""

@@ -69,9 +69,12 @@ class Scalar:
         return self.kind if self.kind != "numpy" else f"numpy.{self.dtype.name}"
 
 
+_PYTHON_SCALARS = {kind: Scalar(kind, dtype) for kind, dtype in _PYTHON_DTYPES.items()}
+
+
 def python_scalar(kind: str) -> Scalar:
     """The `Scalar` of a Python kind: "py_bool", "py_int" or "py_float"."""
-    return Scalar(kind, _PYTHON_DTYPES[kind])
+    return _PYTHON_SCALARS[kind]
 
 
 @dataclass(frozen=True)

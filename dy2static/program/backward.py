@@ -223,11 +223,10 @@ class _Dependencies:
         self.joint, self.gradients = joint, joint.outputs[:count]
         self.parts = [plan.graph.inputs[i] for i in plan.targets], joint.inputs[len(plan.graph.inputs):]
         self.targets, self.outputs = tuple(targets), {plan.graph.outputs[j] for j in outputs}
-        sources = [v for part in self.parts for v in part]
-        wanted = self.outputs.union(self.gradients)
-        possible = certain = passes.requires_grad_of_each(joint.nodes, sources, wanted, False)
+        self.sources, self.wanted = [v for part in self.parts for v in part], self.outputs.union(self.gradients)
+        possible = certain = passes.requires_grad_of_each(joint.nodes, self.sources, self.wanted, False)
         if any(node.op.name in passes.BY_OPERAND for node in joint.nodes):
-            certain = passes.requires_grad_of_each(joint.nodes, sources, wanted, True)
+            certain = passes.requires_grad_of_each(joint.nodes, self.sources, self.wanted, True)
         self.depends, self.reached = self._tables(possible)
         self.facts: Tuple[int, ...] = ()
         if (self.depends, self.reached) != self._tables(certain):
@@ -245,8 +244,8 @@ class _Dependencies:
             if len(self.known) == _KNOWN:
                 self.known.clear()
             told = dict(zip(self.values, facts))
-            self.known[facts] = self._tables([passes.requires_grad_in_run(self.joint, [v], told, self.deciding)
-                                              for part in self.parts for v in part])
+            self.known[facts] = self._tables(
+                passes.requires_grad_in_run(self.joint, self.sources, self.wanted, told, self.deciding))
         return self.known[facts]
 
     def _tables(self, marked: Sequence[Set[Value]]) -> Tuple:

@@ -10,6 +10,7 @@ from dy2static.backends.host.backend import NUMPY
 from dy2static.backends.host.emit import emit
 from dy2static.ir.interpret import interpret
 from dy2static.ir.printer import to_source
+from dy2static.ir.types import Scalar, Tensor
 from dy2static.ir.verify import verify
 from dy2static.passes.differentiation.inner_autodiff import requires_grad
 from dy2static.program.backward import Target, compile_backward
@@ -112,6 +113,10 @@ def test_what_each_source_marks(graph):
     for certainly in (False, True):
         found = passes.requires_grad_of_each(graph.nodes, graph.inputs, values, certainly)
         assert found == [(requires_grad(graph.nodes, [v], certainly) & values) | {v} for v in graph.inputs]
+    deciding = passes.deciding_values(graph)
+    facts = {v: k % 2 if k % 3 else 2 for k, v in enumerate(sorted(deciding, key=lambda v: v.name)) if isinstance(v.type, (Scalar, Tensor))}
+    alone = [passes.requires_grad_in_run(graph, [v], values, facts, deciding) for v in graph.inputs]
+    assert passes.requires_grad_in_run(graph, graph.inputs, values, facts, deciding) == [found for found, in alone]
 
 
 @settings(max_examples=60)

@@ -24,16 +24,21 @@ def active_values(graph: Graph, sources: Iterable[Value]) -> Set[Value]:
     """
     active = {v for v in sources if has_gradient(v.type)}
     for node in graph.nodes:
-        if active.isdisjoint(node.inputs):
-            continue
-        rule = _RULES.get(node.op.name)
-        if rule is not None:
-            active.update(rule(node, active))
-        elif node.op.vjp is not None:
-            active.update(v for v in node.outputs if has_gradient(v.type))
-        elif node.op.kind == "control" and not all(isinstance(v.type, (Never, Scalar, Token)) for v in node.outputs):
-            raise _refusal(node, node.op.name)
+        if not active.isdisjoint(node.inputs):
+            active.update(active_results(node, active))
     return active
+
+
+def active_results(node: Node, active: Set[Value]) -> List[Value]:
+    """The results of a node with an active operand that depend on one.  Raises what `active_values` raises."""
+    rule = _RULES.get(node.op.name)
+    if rule is not None:
+        return rule(node, active)
+    if node.op.vjp is not None:
+        return [v for v in node.outputs if has_gradient(v.type)]
+    if node.op.kind == "control" and not all(isinstance(v.type, (Never, Scalar, Token)) for v in node.outputs):
+        raise _refusal(node, node.op.name)
+    return []
 
 
 def active_in_body(node: Node, active: Set[Value]) -> List[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 from dataclasses import replace
 from functools import reduce
-from typing import Collection, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import AbstractSet, Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ...ir.building import Builder, infer
 from ...ir.graph import Graph, Node, Value
@@ -12,7 +12,7 @@ from ...ir.op import OPS
 from ...ir.types import Tensor
 from ...ops.control import Loop, loop_of, returns
 from ..rewriting import with_regions
-from .activity import active_values, has_gradient
+from .activity import active_results, active_values, has_gradient
 from .cotangents import Cotangent
 from .residuals import add_residuals
 from .reverse import accumulate, sweep
@@ -77,7 +77,7 @@ def requires_grad(nodes: Sequence[Node], sources: Collection[Value], certainly: 
     active = {v for v in sources if has_gradient(v.type)}
     for node in nodes:
         if not active.isdisjoint(node.inputs):
-            active.update(_marked_by(node, active, certainly))
+            active.update(marked_by(node, active, certainly))
     return active
 
 
@@ -85,31 +85,57 @@ def requires_grad_of_each(nodes: Sequence[Node], sources: Sequence[Value], wante
                      certainly: bool) -> List[Set[Value]]:
     """Per source, those of the wanted values that `requires_grad` gives for it alone; and the source.
 
-    In one pass: each value has a number whose bits are the sources that mark it.
+    In one pass for all sources.
     """
+    marks = marks_of(sources)
+    for node in nodes:
+        mark_results(node, marks, certainly)
+    return [{v for v in wanted if marks.get(v, 0) >> k & 1} | {source} for k, source in enumerate(sources)]
+
+
+def marks_of(sources: Sequence[Value]) -> Dict[Value, int]:
+    """A number for each source that has a gradient: its bits are the sources that mark it, at first it alone."""
     marks: Dict[Value, int] = {}
     for k, value in enumerate(sources):
         if has_gradient(value.type):
             marks[value] = marks.get(value, 0) | 1 << k
-    for node in nodes:
-        reaching = [(v, marks[v]) for v in node.inputs if v in marks]
-        if not reaching:
-            continue
-        alike = node.op.name not in BY_OPERAND
-        # which outputs are marked does not depend on the operand that is, or is asked for each source
-        for bits in ([reduce(operator.or_, [bits for _, bits in reaching])] if alike else
-                     [1 << k for k in range(len(sources)) if any(bits >> k & 1 for _, bits in reaching)]):
-            for value in _marked_by(node, {v for v, found in reaching if found & bits}, certainly):
-                marks[value] = marks.get(value, 0) | bits
-    return [{v for v in wanted if marks.get(v, 0) >> k & 1} | {source} for k, source in enumerate(sources)]
+    return marks
+
+
+def mark_results(node: Node, marks: Dict[Value, int], certainly: bool) -> None:
+    """Add the numbers of the results of a node to these, each with the bits of the sources that mark it.
+
+    certainly: as of `requires_grad`.
+    """
+    reaching = [(v, marks[v]) for v in node.inputs if v in marks and has_gradient(v.type)]
+    if not reaching:
+        return
+    every = reduce(operator.or_, [bits for _, bits in reaching])
+    groups = {(): every}                                # sources by the operands that they mark, where that matters
+    if node.op.name in BY_OPERAND:
+        groups = {}
+        while every:
+            bit = every & -every
+            operands = tuple([v for v, bits in reaching if bits & bit])
+            groups[operands] = groups.get(operands, 0) | bit
+            every ^= bit
+    for operands, bits in groups.items():
+        for value in marked_by(node, set(operands or [v for v, _ in reaching]), certainly):
+            marks[value] = marks.get(value, 0) | bits
 
 
 #: Ops some of whose results may not depend on all operands, or not in each run.
 BY_OPERAND = ("if_", "while_", "scan", "tape_vjp")
 
 
-def _marked_by(node: Node, active: Set[Value], certainly: bool) -> Collection[Value]:
-    """The outputs of a node that are marked where these of its operands are."""
+def marked_by(node: Node, active: AbstractSet[Value], certainly: bool) -> Collection[Value]:
+    """The outputs of a node that eager would mark ``requires_grad`` where it marks these values, an operand among them.
+
+    certainly: as of `requires_grad`.
+    """
+    active = {v for v in node.inputs if v in active and has_gradient(v.type)}
+    if not active:
+        return ()
     if node.op.name == "if_":
         sides = [(region, requires_grad(region.nodes, [v for v, x in zip(region.inputs, node.inputs[1:]) if x in active],
                                    certainly)) for region in node.regions if returns(region)]
@@ -122,7 +148,7 @@ def _marked_by(node: Node, active: Set[Value], certainly: bool) -> Collection[Va
         return ()                                   # its gradients may depend on the given ones only
     if node.op.name in ("while_", "scan") and certainly:
         return _required_after(loop_of(node), active)
-    return active_values(Graph((), (), (node,)), active.intersection(node.inputs)).intersection(node.outputs)
+    return active_results(node, active)
 
 
 def _required_after(loop: Loop, active: Set[Value]) -> Set[Value]:

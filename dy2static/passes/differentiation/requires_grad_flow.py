@@ -1,61 +1,71 @@
 """Which values eager would mark ``requires_grad`` in one run, given how its branches and loops went."""
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import AbstractSet, Any, Collection, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.interpret import interpret
 from ...ir.types import python_scalar
 from ...ops.control import Loop, loop_of, returns
-from .activity import has_gradient
-from .inner_autodiff import requires_grad
+from .inner_autodiff import mark_results, marks_of
 
 _BOOL, _INT = python_scalar("py_bool"), python_scalar("py_int")
 
 
 class _Known:
-    """What is known at one point: the values that require a gradient (marked), numbers, and for each item of a stack its flag."""
+    """What is known at one point: for each value that requires a gradient the sources that are why (marks), and numbers.
 
-    def __init__(self, marked: Collection[Value], numbers: Mapping[Value, Any], stacks: Mapping[Value, Tuple] = {},
+    marks: each a number whose bits are these sources.  stacks: the marks of each item, 0 where it requires no gradient.
+    """
+
+    def __init__(self, marks: Mapping[Value, int], numbers: Mapping[Value, Any], stacks: Mapping[Value, Tuple] = {},
                  deciding: AbstractSet[Value] = frozenset()):
-        self.marked, self.numbers, self.stacks, self.deciding = set(marked), dict(numbers), dict(stacks), deciding
+        self.marks, self.numbers, self.stacks, self.deciding = dict(marks), dict(numbers), dict(stacks), deciding
 
     def inside(self, region: Graph, outside: Sequence[Value]) -> "_Known":
         """The same in a region whose inputs are these values."""
         pairs = list(zip(region.inputs, outside))
-        return _Known([v for v, x in pairs if x in self.marked], {v: self.numbers[x] for v, x in pairs if x in self.numbers},
-                      {v: self.stacks[x] for v, x in pairs if x in self.stacks}, self.deciding)
+        known = [{v: outer[x] for v, x in pairs if x in outer} for outer in (self.marks, self.numbers, self.stacks)]
+        return _Known(*known, self.deciding)
 
     def take(self, inside: "_Known", inner: Value, outer: Value) -> None:
         """Copy what is known of a value inside to one outside."""
-        if inner in inside.marked:
-            self.marked.add(outer)
+        self.mark(outer, inside.marks.get(inner, 0))
         if inner in inside.numbers:
             self.numbers[outer] = inside.numbers[inner]
         if inner in inside.stacks:
             self.stacks[outer] = inside.stacks[inner]
 
+    def mark(self, value: Value, bits: int) -> None:
+        """Note that a value requires a gradient because of these sources."""
+        if bits:
+            self.marks[value] = self.marks.get(value, 0) | bits
+
     def forget(self, value: Value) -> None:
         """Drop what is known of a value."""
-        self.marked.discard(value)
+        self.marks.pop(value, None)
         self.numbers.pop(value, None)
         self.stacks.pop(value, None)
 
     def key(self) -> Tuple:
         """All of it as a key."""
-        return frozenset(self.marked), frozenset(self.numbers.items()), frozenset(self.stacks.items())
+        return frozenset(self.marks.items()), frozenset(self.numbers.items()), frozenset(self.stacks.items())
 
 
-def requires_grad_in_run(graph: Graph, sources: Collection[Value], facts: Mapping[Value, Any],
-                         deciding: AbstractSet[Value]) -> Set[Value]:
-    """The values of a graph that require a gradient if ``sources`` do.
+def requires_grad_in_run(graph: Graph, sources: Sequence[Value], wanted: Collection[Value], facts: Mapping[Value, Any],
+                         deciding: AbstractSet[Value]) -> List[Set[Value]]:
+    """Per source, those of the wanted values of a graph that require a gradient if it does, and no other source.
 
     facts: the truth values of decisions, the numbers of iterations of loops, and lists of these for stacks; a decision without
         a fact may go either way.  deciding: the result of `deciding_values`.
+
+    In one pass for all sources.
     """
-    known = _Known([v for v in sources if has_gradient(v.type)], facts, deciding=deciding)
+    known = _Known(marks_of(sources), facts, deciding=deciding)
     _run(graph.nodes, known)
-    return known.marked
+    return [{v for v in wanted if known.marks.get(v, 0) >> k & 1} for k in range(len(sources))]
 
 
 def deciding_values(graph: Graph) -> Set[Value]:
@@ -109,31 +119,31 @@ def _run(nodes: Sequence[Node], known: _Known) -> None:
             _run_loop(loop_of(node), known)
         elif name == "stack_add" and any(v in known.stacks for v in node.inputs):
             length = next(len(known.stacks[v]) for v in node.inputs if v in known.stacks)
-            sides = [known.stacks.get(v, (v in known.marked,) * length) for v in node.inputs]
+            sides = [known.stacks.get(v, (known.marks.get(v, 0),) * length) for v in node.inputs]
             known.stacks[node.outputs[0]] = tuple([_either(a, b) for a, b in zip(*sides)])
-            known.marked.update(v for v in node.outputs if _any(known.stacks[v]))
+            known.mark(node.outputs[0], _all_bits(known.stacks[node.outputs[0]]))
         elif name.startswith("py_") and not (node.op.effect or node.op.may_raise) and _is_told(node.inputs) and all(
                 v in known.numbers for v in node.inputs):
             if known.deciding.isdisjoint(node.outputs) or known.numbers.keys() >= set(node.outputs):
                 continue
             values = interpret(Graph(node.inputs, node.outputs, (node,)), *[known.numbers[v] for v in node.inputs])
             known.numbers.update(zip(node.outputs, values))
-        elif not known.marked.isdisjoint(node.inputs):
-            known.marked |= requires_grad([node], known.marked.intersection(node.inputs), False)
+        else:
+            mark_results(node, known.marks, False)
 
 
-def _any(marks: Any) -> bool:
-    """Whether an item is marked, or for a stack, some item of it."""
-    return any(map(_any, marks)) if isinstance(marks, tuple) else marks
+def _all_bits(marks: Any) -> int:
+    """The sources that mark an item, or for a stack, some item of it."""
+    return reduce(operator.or_, map(_all_bits, marks), 0) if isinstance(marks, tuple) else marks
 
 
 def _either(a: Any, b: Any) -> Any:
-    """The flags of the sum of two items."""
+    """The marks of the sum of two items."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return tuple([_either(x, y) for x, y in zip(a, b)])
     if isinstance(a, tuple):
         a, b = b, a
-    return tuple([_either(a, x) for x in b]) if isinstance(b, tuple) else a or b
+    return tuple([_either(a, x) for x in b]) if isinstance(b, tuple) else a | b
 
 
 def _count(loop: Loop, known: _Known) -> Any:
@@ -160,7 +170,7 @@ def _run_loop(loop: Loop, known: _Known) -> None:
             state.forget(v)
             state.take(inside, inner, v)
         for marks, told, v in zip(pushed, numbers, loop.items):
-            marks.append(inside.stacks.get(v, v in inside.marked))
+            marks.append(inside.stacks.get(v, inside.marks.get(v, 0)))
             told += [inside.numbers[v]] if v in inside.numbers else []
     for v, y in zip(inputs, loop.last):
         known.take(state, v, y)
@@ -168,7 +178,7 @@ def _run_loop(loop: Loop, known: _Known) -> None:
         if len(told) == count:
             known.numbers.setdefault(y, tuple(told))
         known.stacks[y] = tuple(marks)
-        known.marked.update((y,) if _any(tuple(marks)) else ())
+        known.mark(y, _all_bits(tuple(marks)))
 
 
 def _entering(loop: Loop, known: _Known, state: _Known, items: Sequence[Value], count: int) -> Iterator[_Known]:
@@ -176,12 +186,13 @@ def _entering(loop: Loop, known: _Known, state: _Known, items: Sequence[Value], 
 
     state: what is known of state and invariants, which the caller changes between iterations.  items: those of the stacks.
     """
-    flags = [known.stacks.get(x, (x in known.marked,) * count)[::-1] for x in loop.stacks]
+    flags = [known.stacks.get(x, (known.marks.get(x, 0),) * count)[::-1] for x in loop.stacks]
     read = [(v, known.numbers[x]) for v, x in zip(items, loop.stacks) if x in known.numbers]
     given = [(v, known.numbers[y]) for v, y in zip(loop.items, loop.pushed) if y in known.numbers]
     for k in range(count):
-        inside = _Known(state.marked, state.numbers, state.stacks, known.deciding)
-        inside.marked.update(v for v, marks in zip(items, flags) if _any(marks[k]))
+        inside = _Known(state.marks, state.numbers, state.stacks, known.deciding)
+        for v, marks in zip(items, flags):
+            inside.mark(v, _all_bits(marks[k]))
         inside.stacks.update((v, marks[k]) for v, marks in zip(items, flags) if isinstance(marks[k], tuple))
         inside.numbers.update((v, told[-1 - k]) for v, told in read)
         inside.numbers.update((v, told[k]) for v, told in given)
