@@ -1,10 +1,8 @@
 """The examples run, quickly; so does every block of Python in the README, the guide and the settings, whose tables are true."""
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
+import programs_run
 import pytest
 
 from dy2static import config, errors
@@ -14,9 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 def run(*command, cwd=ROOT):
     """The output of a Python program; fails with its errors."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DY2STATIC_")}
-    done = subprocess.run([sys.executable, *map(str, command)], cwd=str(cwd), env={**clean, "PYTHONPATH": str(ROOT)},
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    done = programs_run.run(command, cwd)
     assert done.returncode == 0, done.stderr
     assert "FallbackWarning" not in done.stderr
     return done.stdout

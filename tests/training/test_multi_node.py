@@ -126,12 +126,14 @@ def test_two_processes_stay_together():
 
 
 @needs_mpi
-@pytest.mark.parametrize("processes", [2, 4])
-def test_functions_and_links_that_communicate(processes):
-    """They run between compiled parts: values and gradients are those of eager mode, and no process waits for another one."""
-    status, said = run(processes, HERE / "multi_node_functions.py")
+def test_functions_and_links_that_communicate():
+    """They run between compiled parts: values and gradients are those of eager mode, and no process waits for another one.
+
+    With three processes, one is neither the first nor the last.
+    """
+    status, said = run(3, HERE / "multi_node_functions.py")
     assert status == 0, said
-    assert said.count("as in eager mode") == processes
+    assert said.count("as in eager mode") == 3
 
 
 @needs_mpi
