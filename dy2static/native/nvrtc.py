@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,10 @@ _OPTIONS = ("--std=c++17", "-default-device", "-diag-suppress=177", "--fmad=true
 
 #: Leaves out what kernels do not use (textures, functions of CUDA's runtime), which takes a tenth of the time; CUDA 12.4 has it.
 _MINIMAL, _HAS_MINIMAL = "-minimal", (12, 4)
+
+
+#: The names of Python's executables.
+_PYTHON = re.compile(r"python[\d.]*(\.exe)?$")
 
 
 class NoNvrtc(BackendError):
@@ -110,7 +115,10 @@ def machine_code(text: str, architecture: str = "sm_90", more: Sequence[str] = (
 def started(text: str, architecture: str, output: str) -> Process:
     """A process of its own that writes the machine code of a text to a file.  Raises `NoNvrtc`, and OSError if there is no process.
 
-    Threads would not help: NVRTC does one thing at a time in a process.
+    Threads would not help: NVRTC does one thing at a time in a process.  In an application that Python is a part of, there is no
+    process: its executable would start the application once more.
     """
+    if getattr(sys, "frozen", False) or not _PYTHON.match(Path(sys.executable or "none").name):
+        raise OSError(f"{sys.executable} is no Python")
     return Process([sys.executable, "-I", "-S", nvrtc_calls.__file__, output, str(_INCLUDE), ",".join(HEADERS),
                     ",".join(options(architecture)), *_loaded().paths], text, output)

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import re
+import sys
 
 import pytest
 
@@ -100,6 +101,13 @@ def test_several_processes_share_the_kernels(asked, monkeypatch, tmp_path, statu
     assert names_in(found) == sorted(kernel.name for kernel in many) and len(found) == 2
     assert len(began) == 1 and len(asked) == 1 + here
     assert not list((tmp_path / "native").glob(".new-*"))
+
+
+@pytest.mark.parametrize("name, value", [("frozen", True), ("executable", "/usr/bin/uwsgi"), ("executable", "")])
+def test_an_application_is_not_started_once_more(name, value, monkeypatch):
+    monkeypatch.setattr(sys, name, value, raising=False)
+    with pytest.raises(OSError, match="is no Python"):
+        nvrtc.started("", "sm_90", "")
 
 
 @pytest.mark.skipif(not nvrtc.available(), reason="there is no NVRTC (python -m pip install nvidia-cuda-nvrtc)")
