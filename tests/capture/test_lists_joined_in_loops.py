@@ -168,6 +168,14 @@ def test_one_program_for_lists_that_become_arrays_in_a_loop(function, backend):
     assert (stats["captures"], stats["fallbacks"], stats["cuts"]) == (1, 0, 0)
 
 
+@pytest.mark.parametrize("function", [keys_and_values, caches_of_layers], ids=lambda f: f.__name__)
+def test_native_code_has_the_whole_loop(function):
+    compiled = to_static(function, backend="c")
+    check_outcomes(function, compiled)
+    (program,) = compiled.dispatcher.programs
+    assert "dy_list_append(" in program.native_code and program.native_code.count("PyObject *call_") == 1
+
+
 @pytest.mark.parametrize("function", [lengths_part, the_array_leaves_the_loop], ids=lambda f: f.__name__)
 @pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
 def test_sizes_that_do_not_stay_in_the_loop_are_not_compiled_as_a_whole(function):

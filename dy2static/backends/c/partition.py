@@ -129,8 +129,8 @@ def _plain_control(node: Node, region: Graph, standalone: bool) -> bool:
         return False
     if node.op.name == "if_" and [v.type for v in region.outputs] != [v.type for v in node.outputs]:
         return False
-    if any(inner.op.name in ("list_stack", "list_array") for inner in region.walk()):
-        return False                                           # the size of its result is known in there only
+    if standalone and any(inner.op.name == "list_stack" for inner in region.walk()):
+        return False                                           # how much memory its result takes is known in there only
     carried = node.attrs.get("carried", 0)
     return not any(isinstance(v.type, Stack) for v in node.outputs[:carried]) and all(
         _has_memory_form(v, standalone) for v in region.outputs)
@@ -183,12 +183,23 @@ class _Partition:
         for node in reversed(graph.nodes):
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
                 self.leaving.add(node.inputs[0])
-        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node)}
+        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node)} - self._share_sizes_made_within()
         while leaks := {node for node in self.native if self._may_leak(node)}:
             self.native -= leaks                               # what these read may then be seen by others
         self._leave_lists(is_inner)
         self.sizes = {symbol: node for node in graph.nodes for inner in node.walk() for symbol, _, _ in made_symbols(inner)}
         self.level: Dict[Node, int] = {}
+
+    def _share_sizes_made_within(self) -> Set[Node]:
+        """Control flow in whose regions lists become arrays, with a size that something around it has, too."""
+        within = {node: set(_made_within(node)) for node in self.graph.nodes if node.regions}
+        found = {node for node, symbols in within.items() if symbols}
+        if not found:
+            return found
+        around = {symbol for value in self.graph.inputs for dim in dims_in(value.type) for symbol in dim.symbols}
+        return {node for node in found if not within[node].isdisjoint(around.union(
+            *[symbols_of(other) for other in self.graph.nodes if other is not node],
+            *[dim.symbols for value in (*node.inputs, *node.outputs) for dim in dims_in(value.type)]))}
 
     def _leave_lists(self, is_inner: bool) -> None:
         """Lists are handed over as a whole: those that others read, too, stay with them, but for what loops make of them.
@@ -327,7 +338,7 @@ class _Partition:
         made = {v for node in kept for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
         found = [symbol for node in kept for symbol, _, _ in made_symbols(node)]
-        symbols = sorted(set().union(*map(symbols_of, kept)) - set(found))
+        symbols = sorted(set().union(*map(symbols_of, kept)) - set(found).union(*map(_made_within, kept)))
         inputs += tuple(Value(Extent(symbol), symbol) for symbol in symbols)
         outputs += tuple(Value(Extent(symbol), symbol) for symbol in dict.fromkeys(found))
         region = Graph(inputs, outputs, tuple(kept), "native")
@@ -348,6 +359,11 @@ class _Partition:
             found.append(source)
             waiting += source.inputs
         return sorted(found, key=self.order.__getitem__) + list(nodes)
+
+
+def _made_within(node: Node) -> List[str]:
+    """The symbols of sizes that the regions of a node find out."""
+    return [symbol for region in node.regions for inner in region.walk() for symbol, _, _ in made_symbols(inner)]
 
 
 def _has_effect(node: Node) -> bool:

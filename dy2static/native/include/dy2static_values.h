@@ -62,6 +62,8 @@ typedef struct {
 static inline void *dy_room_of(dy_room *room, int64_t size)
 {
     if (size > room->size) {
+        if (size < 2 * room->size)                      /* what grows in a loop will grow again */
+            size = 2 * room->size;
         DY_GIVE(room, room->data);
         room->data = DY_TAKE(room, size + 64);
         room->size = room->data ? size : 0;
