@@ -227,7 +227,8 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
     const int64_t o = here.out, channels = here.channels, step = w->stride[1] * b->deep, each = w->kernel[0] * w->kernel[1];
     const int together = each == 1 && b->deep == BLOCK, half = HALF_PLACES && b->groups.out - o % b->groups.out <= WIDTH;
     const int64_t places = half ? HALF_PLACES : PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
-    const int64_t off = here.in / b->deep * b->plane, row_tiles = (b->columns + places - 1) / places;
+    const int64_t off = here.in / b->deep * b->plane;
+    const even_tiles of_row = cut_evenly(b->columns, places);
     block_tiles *const *const scattered = half || b->rows == 1 ? 0 : scattered_tiles_of(b->columns);
     block_tiles *const *const of = scattered ? scattered : half ? half_tiles_of(step, together) : tiles_of(channels, step, together);
     around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
@@ -239,18 +240,18 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
         expected following = {filters + some * PANEL, b->turned && panel + 1 < b->panels ? some * PANEL : 0};
         if (!b->turned)
             turn_filters(&b->groups, own, b->filters, &here, each, l, some);
-        const int64_t lines = fetched_lines(coming.count + following.count + ahead * some, (end - begin) * row_tiles * some);
+        const int64_t lines = fetched_lines(coming.count + following.count + ahead * some, (end - begin) * of_row.count * some);
         a.first = l == 0;
         a.last = l + some == b->taps;
         const DY_T *from = row_of(b, begin) + off;
         for (int64_t r = begin, taken; r < end; r += taken) {
             const int64_t n = r / b->rows, i = r % b->rows;
             taken = scattered ? least(end - r, b->rows - i) : 1;
-            const int64_t columns = taken * b->columns, tiles = (columns + places - 1) / places;
+            const even_tiles tiles = taken == 1 ? of_row : cut_evenly(taken * b->columns, places);
             const DY_T *const below = row_of(b, r + taken < end ? r + taken : begin) + off;
             DY_T *const to = b->y + (n * out + o) * w->spots[0] * w->spots[1] + i * b->columns * BLOCK;
-            for (int64_t t = 0; t < tiles; t++) {
-                const int64_t p = columns * t / tiles, q = columns * (t + 1) / tiles;
+            for (int64_t t = 0, p = 0, q; t < tiles.count; t++, p = q) {
+                q = p + places_of_tile(&tiles, t);
                 for (int64_t s = p; scattered && s < q; s++)
                     a.at[s - p] = s / b->columns * w->stride[0] * b->row + s % b->columns * step;
                 if (ahead > 0) {
@@ -263,7 +264,7 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
                 for (int64_t c = 0; a.last && b->residual && c < channels; c += BLOCK)
                     for (int64_t s = p; s < q; s++)
                         __builtin_prefetch(to + a.residual + c / BLOCK * next + s * BLOCK, 0, 2);
-                a.soon = t + 1 < tiles ? from + q * step : below;
+                a.soon = t + 1 < tiles.count ? from + q * step : below;
                 of[q - p](step, some, scattered ? from : from + p * step, b->where + l, filters, to + p * BLOCK, &a);
             }
             from = below;

@@ -110,9 +110,9 @@ static each_tiles *const *each_tiles_of(const dy_blocks *w)
 }
 
 /* The rows of a block of an image, as windows see them.  held: the memory for a power of two of them, at least `reach + 1`; null where
-   they can be read in the image.  next: the first one that has not been copied. */
+   they can be read in the image.  next: the first one that has not been copied.  following: the same block of the next image, or null. */
 typedef struct {
-    const DY_T *x;
+    const DY_T *x, *following;
     DY_T *held;
     int64_t width, left, columns, count, next;
 } image_rows;
@@ -137,11 +137,12 @@ DY_INLINE const DY_T *image_row(image_rows *r, const int64_t at)
     return r->held + (at & (r->count - 1)) * row;
 }
 
-/* What is computed: the tiles for it, of `places` at most, and the channels that a filter takes. */
+/* What is computed: the tiles for it, of which so many are a row, and the channels that a filter takes. */
 typedef struct {
     const dy_blocks *w;
     each_tiles *const *of;
-    int64_t places, depth;
+    even_tiles tiles;
+    int64_t depth;
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y;
     int *failed;
@@ -186,15 +187,33 @@ static int take_block(const each_channel *e, const int64_t c, each_block *to)
     return are_finite(to->filters, taps * BLOCK);
 }
 
-/* One row of the result for a vector of channels. */
-static void each_row(const each_channel *e, const each_window *window, DY_T *y, const after_each *a)
+/* Fetch what the next row of the result reads first, as far as the places from `p` to `q` of this row go. */
+static inline void fetch_rows(const dy_blocks *w, const DY_T *soon, const int64_t p, const int64_t q)
+{
+    for (int64_t r = 0; r < w->stride[0]; r++, soon += w->image[1] * BLOCK)
+        for (int64_t s = p * w->stride[1]; s < q * w->stride[1]; s++)
+            __builtin_prefetch(soon + s * BLOCK);
+}
+
+/* The rows of x that come with the next row of the result, from `row` on, which may be those of the next image; null if there are none,
+   or with a stride of one, where there is more to do for each line of the cache, which then comes by itself. */
+static const DY_T *row_after(const image_rows *source, const int64_t row, const dy_blocks *w)
+{
+    const DY_T *const from = row < w->image[0] ? source->x : source->following;
+    return from && row >= 0 && w->stride[0] > 1 ? from + row % w->image[0] * w->image[1] * BLOCK : 0;
+}
+
+/* One row of the result for a vector of channels.  soon: rows to be fetched meanwhile, or null. */
+static void each_row(const each_channel *e, const each_window *window, const DY_T *soon, DY_T *y, const after_each *a)
 {
     const dy_blocks *const w = e->w;
-    const int64_t columns = w->spots[1], tiles = (columns + e->places - 1) / e->places;
+    const int64_t count = e->tiles.count;
     const int first = w->pad[1] > 0, last = overhang(w) > 0;
-    for (int64_t t = 0, p = 0, q; t < tiles; t++, p = q) {
-        q = columns * (t + 1) / tiles;
-        e->of[q - p](w, window, p * w->stride[1] * BLOCK, (each_edge){first && !t, last && t == tiles - 1}, y + p * BLOCK, a);
+    for (int64_t t = 0, p = 0, q; t < count; t++, p = q) {
+        q = p + places_of_tile(&e->tiles, t);
+        if (soon)
+            fetch_rows(w, soon, p, q);
+        e->of[q - p](w, window, p * w->stride[1] * BLOCK, (each_edge){first && !t, last && t == count - 1}, y + p * BLOCK, a);
     }
 }
 
@@ -210,10 +229,11 @@ static void place_block(const each_channel *e, image_rows *source, const each_bl
                 window.rows[window.down] = image_row(source, at);
                 window.filters[window.down++] = block->filters + r * e->depth * w->kernel[1] * BLOCK;
             }
+        const DY_T *const soon = row_after(source, i * w->stride[0] - w->pad[0] + reach(w, 0) + 1, w);
         for (int v = 0; v < BLOCK; v += WIDTH) {
             const after_each a = {load(block->scale + v), load(block->shift + v), (dy_vector){0} + w->cap,
                                   e->residual != 0, e->residual ? e->residual - e->y : 0, w->relu};
-            each_row(e, &window, y + i * w->spots[1] * BLOCK + v, &a);
+            each_row(e, &window, v ? 0 : soon, y + i * w->spots[1] * BLOCK + v, &a);
             for (int64_t r = 0; r < window.down; r++)
                 window.rows[r] += WIDTH, window.filters[r] += WIDTH;
         }
@@ -234,7 +254,7 @@ static int64_t held_elements(const dy_blocks *w) { return is_padded(w) && !is_ni
 
 static image_rows begin_rows(const dy_blocks *w, DY_T *memory)
 {
-    return (image_rows){0, held_elements(w) ? memory : 0, w->image[1], w->pad[1], extent(w, 1), held_rows(w), 0};
+    return (image_rows){0, 0, held_elements(w) ? memory : 0, w->image[1], w->pad[1], extent(w, 1), held_rows(w), 0};
 }
 
 static void some_each(const void *given, int64_t begin, int64_t end)
@@ -255,6 +275,7 @@ static void some_each(const void *given, int64_t begin, int64_t end)
         if ((s == begin || s % w->batch == 0) && !take_block(e, c * BLOCK, &block) && padded)
             __atomic_store_n(e->failed, 1, __ATOMIC_RELAXED);
         source.x = e->x + k * plane;
+        source.following = s + 1 < end && (s + 1) % w->batch ? source.x + blocks * plane : 0;
         source.next = 0;
         place_block(e, &source, &block, e->y + k * w->spots[0] * w->spots[1] * BLOCK);
     }
@@ -265,7 +286,7 @@ static int compute_each(const dy_blocks *w, each_tiles *const *of, const int64_t
                         const DY_T *scale, const DY_T *shift, const DY_T *residual, DY_T *y)
 {
     int failed = 0;
-    const each_channel all = {w, of, places, depth, x, filters, scale, shift, residual, y, &failed};
+    const each_channel all = {w, of, cut_evenly(w->spots[1], places), depth, x, filters, scale, shift, residual, y, &failed};
     const int64_t work = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * depth * BLOCK;
     dy_share(some_each, &all, w->batch * in_whole(w->in) / BLOCK, most(1, SHARED_WORK / 4 / work));
     return failed;

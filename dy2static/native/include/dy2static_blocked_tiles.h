@@ -42,6 +42,20 @@ static __thread DY_T own_filters[PIECE * PANEL] __attribute__((aligned(64)));
 static inline int64_t least(const int64_t a, const int64_t b) { return a < b ? a : b; }
 static inline int64_t most(const int64_t a, const int64_t b) { return a > b ? a : b; }
 
+/* Places in tiles of about one size.  count: tiles; each: places of the first ones; longer: the first tile with one more. */
+typedef struct {
+    int64_t count, each, longer;
+} even_tiles;
+
+/* Once for many rows: to divide takes as long as many multiplications. */
+static even_tiles cut_evenly(const int64_t places, const int64_t fit)
+{
+    const int64_t count = (places + fit - 1) / fit, each = count ? places / count : 0;
+    return (even_tiles){count, each, count - (places - each * count)};
+}
+
+static inline int64_t places_of_tile(const even_tiles *tiles, const int64_t t) { return tiles->each + (t >= tiles->longer); }
+
 /* Memory of a thread: what is for one convolution, and what is for one share; it grows to what is needed. */
 static pthread_key_t room_key, share_key;
 static int has_rooms;

@@ -361,8 +361,9 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 if (beside) {
                     const DY_T *const left = a + (i + r) * lda;
                     const DY_T *const coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
-                    height = turned_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, edge);
-                    for (int64_t s = 0; s < height; s++)
+                    height = turned_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, whole ? to : edge,
+                                         whole ? ldc : COLUMNS);
+                    for (int64_t s = 0; s < height && !whole; s++)
                         copy(to + s * ldc, edge + s * COLUMNS, at.columns);
                     continue;
                 }
@@ -401,8 +402,9 @@ DY_GEMM_LINKAGE void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int
     } else if (trans_b && !trans_a && m <= FEW_ROWS && k >= 2 * WIDTH && WIDTH >= 4) {
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     } else if (trans_b && !trans_a && is_turned(m, n, ldb) && (fills_vectors(m) || n * k * sizeof(DY_T) > NEAR_BYTES)) {
-        for (int64_t i = 0; i < m; i += HEIGHT) {
-            const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
+        const int64_t height = turned_height(m, k);
+        for (int64_t i = 0; i < m; i += height) {
+            const int64_t rows = m - i < height ? m - i : height;
             turned_product(rows, n, k, alpha, a + i * lda, lda, b, ldb, beta, c + i * ldc, ldc);
             finish(after, i, rows, n);
         }

@@ -10,12 +10,14 @@ enum {
     SETS = 4096,                                    /* bytes, after which lines fall into one set of the first cache again */
     BESIDE_PANELS = 8,                              /* for so many at most, rows of A are not packed */
     CHUNK = 3,                                      /* rows of B that are addressed from one register */
+    LONG = 12,                                      /* rows of a tile of one vector: fewer sums would wait for each other */
+    MOST_TURNED = DY_BYTES == 32 ? 2 * HEIGHT : HEIGHT,     /* rows of A for which B is read once */
     TURNED_COLUMNS = DY_BYTES == 32 ? 8 * DY_ROWS : DY_ROWS     /* of C that are turned at a time: whole lines, and whole tiles */
 };
 
 /* One step of all sums: elements of rows of B, `next` behind those of `at`, times a row of a panel. */
 DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *at, const int next, const int64_t ldb, const DY_T *panel,
-                          dy_vector sum[DY_ROWS][2])
+                          dy_vector sum[LONG][2])
 {
     dy_vector right[2];
 #pragma GCC unroll 2
@@ -35,18 +37,22 @@ DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *
         IN_REGISTER(sum[0][0]);
 }
 
-/* `rows` rows of B, `ldb` apart, times a panel: COLUMNS elements for each row, at `to`.  coming: rows that are fetched meanwhile,
-   or null. */
+/* `rows` rows of B, `ldb` apart, times a panel: up to COLUMNS elements for each row, at `to`, `next` apart.  coming: rows that are
+   fetched meanwhile, or null. */
 DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
-                           const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to)
+                           const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
 {
-    dy_vector sum[DY_ROWS][2];
+    dy_vector sum[LONG][2];
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             sum[i][v] = (dy_vector){0};
-    const DY_T *at[(DY_ROWS + CHUNK - 1) / CHUNK];
+    if (next != COLUMNS)                                /* a part of C, which may be far away */
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++)
+            __builtin_prefetch(to + i * next, 1);
+    const DY_T *at[LONG / CHUNK];
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i += CHUNK)
         at[i / CHUNK] = b + i * ldb;
@@ -75,23 +81,30 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            store(to + i * COLUMNS + v * WIDTH, alpha * sum[i][v]);
+            store(to + i * next + v * WIDTH, alpha * sum[i][v]);
 }
 
 #define DY_TURNED_TILE(ROWS)                                                                                        \
     static __attribute__((noinline)) int turned_##ROWS(const int vectors, const int64_t depth, const DY_T *b,       \
                                                        const int64_t ldb, const DY_T *coming, const DY_T *panel,    \
-                                                       const DY_T alpha, DY_T *to)                                  \
+                                                       const DY_T alpha, DY_T *to, const int64_t next)              \
     {                                                                                                               \
         if (vectors == 2)                                                                                           \
-            turned_tile(ROWS, 2, depth, b, ldb, coming, panel, alpha, to);                                          \
+            turned_tile(ROWS, 2, depth, b, ldb, coming, panel, alpha, to, next);                                    \
         else                                                                                                        \
-            turned_tile(ROWS, 1, depth, b, ldb, coming, panel, alpha, to);                                          \
+            turned_tile(ROWS, 1, depth, b, ldb, coming, panel, alpha, to, next);                                    \
         return ROWS;                                                                                                \
     }
 
 #if DY_ROWS == 12
 DY_TURNED_TILE(12)
+#else
+static __attribute__((noinline)) int turned_long(const int64_t depth, const DY_T *b, const int64_t ldb, const DY_T *coming,
+                                                 const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
+{
+    turned_tile(LONG, 1, depth, b, ldb, coming, panel, alpha, to, next);
+    return LONG;
+}
 #endif
 DY_TURNED_TILE(6)
 DY_TURNED_TILE(5)
@@ -102,20 +115,35 @@ DY_TURNED_TILE(1)
 
 /* A tile of as many of the rows that are left as it takes; gives their number. */
 static int turned_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
-                       const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to)
+                       const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
 {
 #if DY_ROWS == 12
     if (left >= 12)
-        return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to);
+        return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to, next);
 #endif
     switch (left < 12 && left > 6 ? (left + 1) / 2 : left) {     /* a tile of one row would wait for its sums */
-    case 5: return turned_5(vectors, depth, b, ldb, coming, panel, alpha, to);
-    case 4: return turned_4(vectors, depth, b, ldb, coming, panel, alpha, to);
-    case 3: return turned_3(vectors, depth, b, ldb, coming, panel, alpha, to);
-    case 2: return turned_2(vectors, depth, b, ldb, coming, panel, alpha, to);
-    case 1: return turned_1(vectors, depth, b, ldb, coming, panel, alpha, to);
-    default: return turned_6(vectors, depth, b, ldb, coming, panel, alpha, to);
+    case 5: return turned_5(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+    case 4: return turned_4(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+    case 3: return turned_3(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+    case 2: return turned_2(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+    case 1: return turned_1(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+    default: return turned_6(vectors, depth, b, ldb, coming, panel, alpha, to, next);
     }
+}
+
+/* LONG rows of B times a panel.  coming: as many rows that are fetched meanwhile, or null. */
+static int turned_longs(const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb, const DY_T *coming, const DY_T *panel,
+                        const DY_T alpha, DY_T *to)
+{
+#if DY_ROWS == 12
+    return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to, COLUMNS);
+#else
+    if (vectors == 1)
+        return turned_long(depth, b, ldb, coming, panel, alpha, to, COLUMNS);
+    for (int r = 0; r < LONG; r += 6)
+        turned_6(2, depth, b + r * ldb, ldb, coming ? coming + r * ldb : 0, panel, alpha, to + r * COLUMNS, COLUMNS);
+    return LONG;
+#endif
 }
 
 /* Of four columns of a tile, the rows that come in eights, to four rows of C; gives how many rows that are. */
@@ -183,14 +211,23 @@ static int fills_vectors(const int64_t m)
     return (m + WIDTH - 1) / WIDTH * WIDTH * 5 <= m * 7;
 }
 
-/* At most HEIGHT rows of A. */
+/* Rows of A that are panels at a time, about as many each time: as the memory for them allows. */
+static int64_t turned_height(const int64_t m, const int64_t k)
+{
+    const int64_t fit = HEIGHT * STRIDE / part_of_depth(k) / COLUMNS * COLUMNS, most = fit < MOST_TURNED ? fit : MOST_TURNED;
+    const int64_t times = (m + most - 1) / most;
+    return ((m + times - 1) / times + COLUMNS - 1) / COLUMNS * COLUMNS;
+}
+
+/* At most `turned_height` rows of A. */
 static void turned_product(const int64_t m, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda,
                            const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c, const int64_t ldc)
 {
     enum { PART = TURNED_COLUMNS * COLUMNS };
     DY_T *const panels = at_hand(own_block);
-    DY_T tiles[(HEIGHT + COLUMNS - 1) / COLUMNS * PART] __attribute__((aligned(64)));
+    DY_T tiles[(MOST_TURNED + COLUMNS - 1) / COLUMNS * PART] __attribute__((aligned(64)));
     const int64_t whole = part_of_depth(k);
+    const int is_half = (m - 1) % COLUMNS < WIDTH;      /* the last panel */
     for (int64_t l = 0; l < k; l += whole) {
         const int64_t depth = k - l < whole ? k - l : whole;
         for (int64_t i = 0; i < m; i += COLUMNS) {
@@ -200,10 +237,15 @@ static void turned_product(const int64_t m, const int64_t n, const int64_t k, co
         for (int64_t first = 0; first < n; first += TURNED_COLUMNS) {
             const int64_t end = n - first < TURNED_COLUMNS ? n : first + TURNED_COLUMNS;
             for (int64_t j = first, height = 0; j < end; j += height) {
-                const DY_T *const right = b + j * ldb + l, *const coming = j + 2 * DY_ROWS <= n ? right + DY_ROWS * ldb : 0;
-                for (int64_t i = 0; i < m; i += COLUMNS)
-                    height = turned_rows(end - j, m - i > WIDTH ? 2 : 1, depth, right, ldb, i ? 0 : coming, panels + i * whole, alpha,
-                                         tiles + i / COLUMNS * PART + (j - first) * COLUMNS);
+                const int64_t step = is_half && end - j >= LONG ? LONG : DY_ROWS;
+                const DY_T *const right = b + j * ldb + l, *const coming = j + 2 * step <= n ? right + step * ldb : 0;
+                for (int64_t i = 0; i < m; i += COLUMNS) {
+                    const DY_T *const panel = panels + i * whole, *const soon = i ? 0 : coming;
+                    DY_T *const to = tiles + i / COLUMNS * PART + (j - first) * COLUMNS;
+                    const int vectors = m - i > WIDTH ? 2 : 1;
+                    height = step == DY_ROWS ? turned_rows(end - j, vectors, depth, right, ldb, soon, panel, alpha, to, COLUMNS)
+                                             : turned_longs(vectors, depth, right, ldb, soon, panel, alpha, to);
+                }
             }
             for (int64_t i = 0; i < m; i += COLUMNS)
                 put_turned(tiles + i / COLUMNS * PART, end - first, m - i < COLUMNS ? m - i : COLUMNS, l ? 1 : beta,

@@ -170,15 +170,15 @@ static void transform_squares(const squares *s, const int64_t begin, const int64
         }
 }
 
-/* Products of `size` squares with one form of a panel of filters. */
-static void multiply_form(const squares *s, block_tiles *const *of, const int64_t size, const DY_T *x, const DY_T *u, DY_T *to, around *a,
+/* Products of squares, in these tiles, with one form of a panel of filters. */
+static void multiply_form(const squares *s, block_tiles *const *of, const even_tiles *tiles, const DY_T *x, const DY_T *u, DY_T *to, around *a,
                           expected *following, expected *coming, const int64_t lines)
 {
-    const int64_t in = s->groups.in, tiles = (size + PLACES - 1) / PLACES;
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t p = size * t / tiles, q = size * (t + 1) / tiles;
+    const int64_t in = s->groups.in;
+    for (int64_t t = 0, p = 0, q; t < tiles->count; t++, p = q) {
+        q = p + places_of_tile(tiles, t);
         fetch_expected(a, following->count > 0 ? following : coming, in, lines);
-        a->soon = x + (t + 1 < tiles ? q * BLOCK : 0);
+        a->soon = x + (t + 1 < tiles->count ? q * BLOCK : 0);
         of[q - p](BLOCK, in, x + p * BLOCK, s->where, u, to + p * BLOCK, a);
     }
 }
@@ -187,9 +187,10 @@ static void multiply_form(const squares *s, block_tiles *const *of, const int64_
 static void multiply_squares(const squares *s, const int64_t first, const int64_t together, const int64_t size, const DY_T *v,
                              const DY_T *u, DY_T *m, expected *coming)
 {
-    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), tiles = (size + PLACES - 1) / PLACES, side = s->side;
+    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), side = s->side;
+    const even_tiles tiles = cut_evenly(size, PLACES);
     const int64_t far = FORMS * in * s->w->out > FAR_FILTERS ? in * PANEL : 0;      /* filters to be fetched for the next panel */
-    const int64_t lines = fetched_lines(far + coming->count / (FORMS * together), tiles * in);
+    const int64_t lines = fetched_lines(far + coming->count / (FORMS * together), tiles.count * in);
     around a = {0, 0, s->each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0, 0, {0}};
     for (int64_t form = 0; form < FORMS; form++)
         for (int64_t panel = 0; panel < together; panel++, u += apart) {
@@ -197,7 +198,7 @@ static void multiply_squares(const squares *s, const int64_t first, const int64_
             expected following = {u + apart, far};
             for (int64_t i = form / 4; i < (form / 4 < 3 ? form / 4 + 1 : side); i++)
                 for (int64_t j = form % 4; j < (form % 4 < 3 ? form % 4 + 1 : side); j++)
-                    multiply_form(s, tiles_of(here.channels, BLOCK, 1), size,
+                    multiply_form(s, tiles_of(here.channels, BLOCK, 1), &tiles,
                                   v + (i * side + j) * squares_apart(s->w, s->each) + here.in * s->each, u,
                                   m + (i * side + j) * results_apart(s->each) + panel * PANEL * s->each, &a, &following, coming, lines);
         }
