@@ -12,6 +12,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config
 from dy2static.compat import cuda
+from dy2static.runtime import collection
 
 import random
 
@@ -25,6 +26,7 @@ config.VERIFY.value = 1
 config.BACKEND.value = "numpy"              # values are compared bit by bit; the tests of native code ask for it
 config.STRICT_BUILD.value = 1               # a header that does not compile is no reason to test NumPy
 config.BACKGROUND.value = 0                 # which call is the first of native code must not depend on the machine
+collection._LONG = float("inf")             # memory goes back to the system in the test of that: it takes long in heaps of this size
 
 # times on a shared machine say nothing, and a run must be repeatable
 hypothesis.settings.register_profile("dy2static", deadline=None, derandomize=True)
@@ -59,10 +61,17 @@ def pytest_sessionfinish(session):
 
 
 @pytest.fixture(autouse=True)
-def messages_keep_the_rules():
-    """A test fails that provokes a message of ours which breaks a rule."""
+def around_each():
+    """Each test starts with the same random numbers, and fails if it provokes a message of ours which breaks a rule.
+
+    What it tells NumPy to do about floating-point errors ends with it.  One fixture: another one for each of thousands of tests
+    takes seconds.
+    """
+    random.seed(0)
+    numpy.random.seed(0)
     messages.faults()
-    yield
+    with numpy.errstate():
+        yield
     assert not messages.faults()
 
 
@@ -109,17 +118,3 @@ def share_results(tmp_path_factory):
 def update_golden(request):
     """Whether golden files are to be written instead of compared with."""
     return request.config.getoption("--update-golden")
-
-
-@pytest.fixture(autouse=True)
-def numpy_errors():
-    """What a test tells NumPy to do about floating-point errors ends with the test."""
-    with numpy.errstate():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def seeds():
-    """Start every test with the same random numbers."""
-    random.seed(0)
-    numpy.random.seed(0)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterator, Tuple
+from typing import Any, Iterable, Iterator, Tuple
 from typing import Union as _Union
 
 import numpy as np
@@ -19,6 +19,10 @@ PYTHON_TYPES = {"py_bool": bool, "py_int": int, "py_float": float}
 _PYTHON_DTYPES = {"py_bool": np.dtype(bool), "py_int": np.dtype(np.int64), "py_float": np.dtype(np.float64)}
 
 
+#: What sets a field of a frozen object.
+_set = object.__setattr__
+
+
 @dataclass(frozen=True)
 class Tensor:
     """An array with a shape of ints and `Dim` expressions, a NumPy dtype, and a device (see `ir.devices`)."""
@@ -27,9 +31,11 @@ class Tensor:
     dtype: np.dtype
     device: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+    # less work than what `dataclass` would write and what would follow it: a compilation makes tens of thousands
+    def __init__(self, shape: Iterable[Size], dtype: Any, device: str = "") -> None:
+        _set(self, "shape", shape if type(shape) is tuple else tuple(shape))
+        _set(self, "dtype", dtype if isinstance(dtype, np.dtype) else np.dtype(dtype))
+        _set(self, "device", device)
 
     @property
     def ndim(self) -> int:

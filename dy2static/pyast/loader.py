@@ -23,6 +23,10 @@ _STAGED = "_dy_staged"
 #: The module that had a file when it was looked for.
 _names: Dict[str, str] = {}
 
+#: How many modules there were when none had a file: such files are looked for again after further imports.
+_missing: Dict[str, int] = {}
+_MOST_MISSING = 1024
+
 
 class LoadedFunction:
     """The compiled form of one converted function; ``instantiate`` binds it."""
@@ -217,10 +221,14 @@ def _can_be_placed(places: Places) -> bool:
 
 def _module_of(file: str) -> str:
     """The name of the module that has this file; that of the program where none has it."""
-    for name in (_names.get(file, "__main__"), *list(sys.modules)):         # a program may have imported thousands
+    count = len(sys.modules)                            # a program may have imported thousands
+    for name in (_names.get(file, "__main__"), *(sys.modules if _missing.get(file) != count else ())):
         if getattr(sys.modules.get(name), "__dict__", {}).get("__file__") == file:
             _names[file] = name
             return name
+    if len(_missing) >= _MOST_MISSING:
+        _missing.clear()
+    _missing[file] = count
     return "__main__"
 
 

@@ -82,7 +82,7 @@ def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
     elif dtype.kind in "iu":
         content = 0
     if isinstance(type_, Tensor):
-        if dtype.kind == "f" and np.prod(type_.shape, dtype=int) < _RANDOM_SIZE:
+        if dtype.kind == "f" and math.prod(type_.shape) < _RANDOM_SIZE:
             return _regular(filling, type_.shape).astype(dtype) if not odd else np.full((), content, dtype)
         return np.full(type_.shape, content, dtype)
     if type_.kind == "numpy":
@@ -128,7 +128,7 @@ def _known(filling: int, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 def _regular(filling: int, shape: Tuple[int, ...]) -> np.ndarray:
-    return (_known if np.prod(shape, dtype=int) < 256 else _known.__wrapped__)(filling, shape)
+    return (_known if math.prod(shape) < 256 else _known.__wrapped__)(filling, shape)
 
 
 def shares(type_: Any) -> Any:

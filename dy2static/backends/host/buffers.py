@@ -1,6 +1,7 @@
 """The arena of a program: which values live in planned buffers, and which buffers share memory."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Set, Tuple
 
@@ -31,7 +32,7 @@ class Slot:
     @property
     def nbytes(self) -> int:
         """The bytes of its array."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
