@@ -6,9 +6,10 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Protocol, Seque
 
 import numpy as np
 
+from ..ir.devices import is_gpu
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OpDef
-from ..ir.types import Tensor
+from ..ir.types import Tensor, place_of, placed
 
 
 def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
@@ -30,13 +31,14 @@ def is_native(node: Node) -> bool:
 def with_calls(graph: Graph, call_of: Callable[[Graph], CompiledRegion]) -> Graph:
     """The graph whose native nodes, also those in loops and branches, have their calls in ``attrs["call"]``.
 
-    call_of: makes the call of a region.  One that needs scratch memory is given it behind its outputs.
+    call_of: makes the call of a region.  One that needs scratch memory is given it behind its outputs, on the same GPU.
     """
     def called(node: Node) -> Node:
         if not is_native(node):
             return replace(node, regions=tuple([with_calls(region, call_of) for region in node.regions])) if node.regions else node
         call = call_of(node.attrs["region"])
-        scratch = Value(Tensor((call.scratch,), np.dtype(np.uint8)), "scratch")
+        device = next(filter(is_gpu, [place_of(v.type) for v in node.outputs]), "")
+        scratch = Value(placed(Tensor((call.scratch,), np.dtype(np.uint8)), device), "scratch")
         return replace(node, outputs=node.outputs + ((scratch,) if call.scratch else ()), attrs={**node.attrs, "call": call})
     return graph.with_(nodes=tuple(map(called, graph.nodes)))
 

@@ -11,6 +11,7 @@ from chainer import optimizers
 from cupy_double import on_double
 
 from dy2static import FallbackWarning, to_static
+from dy2static.backends.registry import OF_LIBRARY
 
 pytestmark = pytest.mark.devices(2)
 
@@ -200,6 +201,36 @@ def test_draws_are_those_of_the_device():
                 cupy.random.seed(number)
         results.append(placed([called(chainer.Variable(array(3, 4))) for _ in range(2)]))
     assert same(*results)
+
+
+def launched():
+    """How many kernels each of the two emulated devices has been asked for."""
+    return np.array([OF_LIBRARY["cupy", True].device(number).launched for number in (0, 1)])
+
+
+def there_and_back(x):
+    y = F.softmax(F.tanh(F.copy(x, 1)) * 2 + 1) @ F.exp(F.copy(x.T, 1))
+    return F.sum(F.sigmoid(F.copy(y, 0)) + 0.5), y
+
+
+@pytest.mark.stand_in("it counts emulated launches")
+@on_double
+def test_kernels_run_on_each_device():
+    """Those of a part of a program are launched on the device of its arrays, with memory there; transfers are in between."""
+    x = chainer.Variable(array(16, 16))
+    static = to_static(there_and_back, backend="c", strict=True)
+    wanted, before = placed(there_and_back(x)), launched()
+    for _ in range(3):                                                  # launched, and replayed as graphs
+        found = static(x)
+        assert same(placed(found), wanted)
+    counts = launched() - before
+    assert counts[0] >= 3 and counts[1] >= 6 and not counts[0] % 3 and not counts[1] % 3
+    found[0].backward()
+    eager = chainer.Variable(x.array)
+    there_and_back(eager)[0].backward()
+    assert same(placed(x.grad), placed(eager.grad)) and all(launched() - before - counts)
+    program = static.dispatcher.programs[-1]
+    assert "with cp.cuda.Device(1):" in program.source and program.native_code.count("__global__") >= 3
 
 
 @on_double

@@ -4,11 +4,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Collection, Dict, List, Sequence, Set
 
+from ...ir.gpus import gpus_of
 from ...ir.graph import Graph, Node, Value
 from ...ir.sizes_read import made_symbols
 from ...ir.types import Extent
 from ...passes.effects import must_run
 from ..compiled_calls import NATIVE
+from ..cupy.several_gpus import gpu_of
 from ..loops import layout
 from ..run_sizes import symbols_of
 from .emit import supported
@@ -20,17 +22,23 @@ _RENAMING = frozenset((*layout.RULES, "reshape", "constant", "full"))
 def divide(graph: Graph, kept: Collection[Value] = ()) -> Graph:
     """The graph with a node for each group of nodes that become kernels together, also inside of loops and branches.
 
-    kept: values besides the outputs that are read afterwards.  Values keep their identity.  Linear in nodes times regions.
+    kept: values besides the outputs that are read afterwards.  Values keep their identity.  If there are several GPUs, each group
+    is of one of them.  Linear in nodes times regions.
     """
     wanted = set(kept) | set(graph.outputs)
-    on_device = {node for node in graph.nodes if supported(node) and not _is_ordered(node)}
+    are_several = len(gpus_of(graph)) > 1
+    on_device = {node for node in graph.nodes if supported(node) and not _is_ordered(node) and (gpu_of(node) or not are_several)}
     by_level: Dict[int, List[Node]] = {}
     for node, level in _levels(graph, on_device).items():
         by_level.setdefault(level, []).append(node)
     nodes: List[Node] = []
     for level in sorted(by_level):
-        inside = [node for node in by_level[level] if node in on_device]
-        nodes += _region(graph, inside, on_device, wanted) if inside else []
+        inside: Dict[str, List[Node]] = {}
+        for node in by_level[level]:
+            if node in on_device:
+                inside.setdefault(gpu_of(node) if are_several else "", []).append(node)
+        for together in inside.values():
+            nodes += _region(graph, together, on_device, wanted)
         nodes += [replace(node, regions=tuple(map(divide, node.regions))) if node.regions else node
                   for node in by_level[level] if node not in on_device]
     return graph.with_(nodes=tuple(nodes))

@@ -122,6 +122,10 @@ class CupyCalls(Library):
         device = next(filter(is_gpu, [place_of(v.type) for v in values]), "")
         return device if device and number_of(device) != self.number else ""
 
+    def on(self, number: int) -> CupyCalls:
+        """CuPy on one of the devices."""
+        return _on(number) if self.others else self
+
     def at(self, device: str) -> Library:
         """As `Library.at`."""
         return _on(number_of(device)) if device else self

@@ -34,7 +34,7 @@ class _Placing:
     def result(self) -> Graph:
         """The new graph."""
         for node in self.graph.nodes:
-            device = _gpu_of(node)
+            device = gpu_of(node)
             self.nodes.append(with_inputs(node, tuple([self._on(v, device) for v in node.inputs])) if device else node)
         return self.graph.with_(nodes=tuple(self.nodes))
 
@@ -54,6 +54,6 @@ class _Placing:
         return self._copies[value, device]
 
 
-def _gpu_of(node: Node) -> str:
+def gpu_of(node: Node) -> str:
     """The GPU on which a node computes; "" if it does not say, or computes on the host."""
     return next(filter(is_gpu, [place_of(v.type) for v in (*node.outputs, *node.inputs)]), "")

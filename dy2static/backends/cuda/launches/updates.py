@@ -62,14 +62,14 @@ def _has_form(node: Node) -> bool:
 class UpdateRegion:
     """The kernel of some updates of one form.
 
-    members: which updates these are.  are_numbers: which of the operands of each are numbers.
+    graph: what an update computes.  members: which updates these are.  are_numbers: which of the operands of each are numbers.
 
     The table has words of 64 bits: the number of updates; the number of the first block of each, and of all blocks; how many
     elements each has; then a row for each update: its operands, which are addresses or numbers.
     """
 
     def __init__(self, update: Update, members: Tuple[int, ...]):
-        self.members, self._targets = members, update.targets
+        self.graph, self.members, self._targets = update.graph, members, update.targets
         self.are_numbers = [isinstance(v.type, Scalar) for v in update.graph.inputs]
         self.kernel = kernel_of("update", THREADS, _text(flat(update.graph), update.targets))
 
