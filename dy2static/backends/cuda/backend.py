@@ -65,7 +65,7 @@ class CudaBackend(CupyBackend):
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """As `Backend.start`: begins to compile the kernels."""
         library = self.library.placed(graph)
-        if library.others and clock is not None:                        # it is the clock of one GPU
+        if library.others and (clock is not None or any(node.regions for node in graph.nodes)):     # a clock is one GPU's
             return CUPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock, updates=updates)
         if library.number < 0:                                          # nothing in it is on a GPU
             return super().start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock,
