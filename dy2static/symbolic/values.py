@@ -28,6 +28,7 @@ from .elements import Elements, Flat, fill
 from .host_objects import SymbolicObject
 from .known_texts import SymbolicText
 from .operators import give_array_operators, give_number_operators
+from .own_attributes import assign_own, read_own
 from .sizes import Size, sizes
 
 #: What shows an array in other ways.
@@ -342,6 +343,9 @@ class SymbolicVariable(chainer.Variable):
         """The contents of its array now."""
         return self._data[0].now()
 
+    def __getattr__(self, name: str) -> Any:
+        return read_own(self, name)
+
     def __setattr__(self, name: str, item: Any) -> None:
         if name == "_device":
             self.__dict__[name] = item
@@ -354,9 +358,10 @@ class SymbolicVariable(chainer.Variable):
                 self.capture.rebound_arrays.assign(self, name, item)
         elif name == "volatile" and "source" not in self.__dict__ and self.capture.staging.depth == 0:
             self.__dict__[name] = item                  # of Chainer 1: `L.Parameter` sets it, Chainer does not read it
-        else:
-            # a backward that reads what a part gave would read what was there before
-            self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function", whole=True)
+        elif not assign_own(self, name, item):
+            # a backward that reads what a part gave would read what was there before, but for names and attributes of the user's
+            whole = name != "name" and (name.startswith("_") or hasattr(type(self), name))
+            self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function", whole=whole)
 
     def backward(self, retain_grad: bool = False, enable_double_backprop: bool = False, loss_scale: Any = None) -> None:
         self.capture.gradients.backward(self, retain_grad, enable_double_backprop, loss_scale)

@@ -116,7 +116,20 @@ def names(x, p, q):
     return {v.name: F.sum(v * x) for v in (p, q)}, (p * x).name
 
 
-WHOLE = [read_back, of_the_caller, added_to, of_another, a_view, as_optimizers_do, zeros, zeros_in_place, given, steps, written_before,
+def own_attributes(x, p, q):
+    """Of the caller's Variables: what is set is there in the next call."""
+    found = [(hasattr(v, "scale"), getattr(v, "count", 0)) for v in (p, q, p * x)]
+    p.scale = 0.5
+    p.count = getattr(p, "count", 0) + 1
+    q.last = x * 2
+    try:
+        p.missing
+    except AttributeError as error:
+        found.append(str(error))
+    return found, p.scale, q.last
+
+
+WHOLE = [own_attributes, read_back, of_the_caller, added_to, of_another, a_view, as_optimizers_do, zeros, zeros_in_place, given, steps, written_before,
          exchanged, shown, raised, several_ways, names]
 
 
@@ -172,6 +185,49 @@ def test_what_was_computed_before_keeps_its_array():
             y.backward()
         return run, [p]
     check(make, CALLS)
+
+
+def test_attributes_of_the_caller_decide():
+    """Which of them there are is guarded, and so is what they hold."""
+    def make(compile):
+        p, v = parameter(), chainer.Variable(np.ones(3, "f"))
+        run = compile(lambda x, v: F.sum(p * v) * getattr(p, "scale", 1) + hasattr(v, "tag"))
+        states = iter([{}, {"scale": 2}, {"scale": 3.0}, {"scale": 4.0}])
+
+        def call(x):
+            vars(p).pop("scale", None)
+            vars(p).update(next(states))
+            if "scale" in vars(p):
+                v.tag = "seen"
+            return run(x, v)
+        return call, [p]
+    check(make, CALLS, rounds=2, backward=False)
+
+
+def picked(x, p, q):
+    p.tag = "p"
+    v = p if x.sum() > 0 else q
+    return getattr(v, "tag", "none"), v * 2
+
+
+def carried(x, p, q):
+    p.tag, v, tags = "p", p, 0
+    while float(F.sum(v).array) < 4:
+        tags += hasattr(v, "tag")
+        v = v + 1
+    return v, tags
+
+
+def named_result(x, p, q):
+    y = F.sum(p * x)
+    y.name = "loss"
+    p.name = "other"
+    return y, y.name, y * 2
+
+
+@pytest.mark.parametrize("body", [picked, carried, named_result], ids=lambda body: body.__name__)
+def test_attributes_in_parts(body):
+    check(program(body), CALLS, backward=body is not carried, compiled=None)
 
 
 def test_names_of_links():
