@@ -236,8 +236,10 @@ def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
     if name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
         raise ValueError(DEPENDS)
     found: List[Any] = []
+    ends = _ends_of_slices(template[0]) if function is operator.getitem else {}
     for filling in FILLINGS if types else FILLINGS[:1]:
-        values = [t if type(t) is int else identity(t) if name == "cholesky" else stand_in(t, filling, place)
+        values = [t if type(t) is int else identity(t) if name == "cholesky" else
+                  _end(t, ends[place], filling) if place in ends and filling < 2 else stand_in(t, filling, place)
                   for place, t in enumerate(types)]
         try:
             structure, leaves = _tried(function, template, values)
@@ -250,6 +252,23 @@ def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
     if any(len(other[1]) != len(found[0][1]) for other in found):
         raise ValueError(DEPENDS)
     return found
+
+
+def _ends_of_slices(args: Sequence[Any]) -> Dict[int, str]:
+    """Of the operands that are bounds of a slice in an index: which of them."""
+    entries = args[1] if type(args[1]) is tuple else (args[1],)
+    return {bound.index: name for entry in entries if type(entry) is slice for name in ("start", "stop", "step")
+            if type(bound := getattr(entry, name)) is Hole}
+
+
+def _end(type_: Any, name: str, filling: int) -> Any:
+    """A bound of a slice: the first filling gives a slice with an element even of the shortest array, the second an empty one.
+
+    The numbers of `stand_in` are all beyond the end of a short array, which would look as if the slice were always empty.
+    """
+    number = 0 if name == "start" or name == "stop" and filling else 1
+    return np.full((), number, type_.dtype) if isinstance(type_, Tensor) else \
+        np.dtype(type_.dtype).type(number) if type_.kind == "numpy" else PYTHON_TYPES[type_.kind](number)
 
 
 def infer_known(values: Sequence[Any], function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) \

@@ -3,6 +3,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
+from dy2static import to_static
 from tests.against_eager import check, variable
 
 #: Of Variables ``x`` (5, 2) and ``y`` (5, 2), an array ``a`` (5,) float32 and an array ``n`` (2,) of ints.
@@ -109,3 +110,21 @@ def test_a_program(name):
 def test_a_mask_that_does_not_fit():
     """It is an error, as eagerly."""
     check(lambda compile: compile(lambda x, m: x[m]), [lambda: (variable(4, 3, seed=1), np.ones(3, bool))], compiled=False)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("part", [lambda a, i, j: a[i:i + 3], lambda a, i, j: a[i:i + 1], lambda a, i, j: a[i:], lambda a, i, j: a[:i],
+                                  lambda a, i, j: a[:, i:j], lambda a, i, j: a[i::j]],
+                         ids=["i:i+3", "i:i+1", "i:", ":i", "columns", "i::j"])
+def test_slices_of_short_arrays_by_numbers(rows, part):
+    """The sizes of the parts are not those that the numbers of the capture's trial calls give."""
+    a = np.arange(rows * 4, dtype="f").reshape(rows, 4)
+    for make in (lambda i: i, lambda i: np.array([i, 0])):
+        def f(a, i, j):
+            i, j = (k if isinstance(k, int) else int(k.sum()) for k in (i, j))
+            return F.relu(part(a, i, j) * 2 + 1)
+        compiled = to_static(f, backend="numpy")
+        for i, j in ((0, 1), (1, 2), (3, 4), (0, 3), (6, 1), (2, 2)):
+            expected, actual = f(a, make(i), make(j)), compiled(a, make(i), make(j))
+            assert actual.shape == expected.shape and np.array_equal(actual.array, expected.array)
+        assert compiled.cache_info().captures <= 3
