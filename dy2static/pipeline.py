@@ -20,10 +20,12 @@ from .errors import Dy2StaticError, InternalError
 from .heap.aborts import CaptureAborted
 from .heap.locations import error_location
 from .heap.wording import UNKNOWN
+from .ir.dims import SizeNeeded
 from .options import ON_NUMPY, Options
 from .program.assemble import assemble
 from .program.backward import Batch, Target, compile_backward
 from .program.recipe import Parts, Recipe
+from .record.builds import Const
 from .record.outcome import Outcome
 from .runtime import backprop, hooks, updating
 from .runtime.collection import uncollected
@@ -43,8 +45,32 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
     user's code raises.
     """
-    fixed = varying.fixed if isinstance(varying, Varying) else None
-    return compile_outcome(trace(function, args, kwargs, varying, observed, free_sizes, fixed, options), options, backend)
+    def traced() -> Outcome:
+        fixed = varying.fixed if isinstance(varying, Varying) else None
+        return trace(function, args, kwargs, varying, observed, free_sizes, fixed, options)
+
+    outcome = traced()
+    if outcome.takes_gradients and isinstance(varying, Varying):
+        outcome = _with_counts(outcome, traced, varying)
+    return compile_outcome(outcome, options, backend)
+
+
+def _with_counts(outcome: Outcome, traced: Callable[[], Outcome], varying: Varying) -> Outcome:
+    """The outcome of a training step in which numbers that it replaces are inputs, since the next step finds other ones.
+
+    traced: repeats the symbolic run.  If that stops with such inputs, the outcome is the one for the numbers of this call.
+    """
+    counted = [guard for guard, builds in outcome.replaced_numbers
+               if not all(isinstance(built, Const) and built.value == guard.expected for built in builds)]
+    if not counted:
+        return outcome
+    before = set(varying)
+    varying.note(counted)
+    try:
+        return traced()
+    except (CaptureAborted, SizeNeeded, Exception):     # of any kind: user code meets numbers that are not known
+        varying.intersection_update(before)
+        return outcome
 
 
 @uncollected()

@@ -148,7 +148,7 @@ class Capture:
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
                        self.trains, self.differentiates, self.array_writes.overwritten.spent, self.placement.device,
-                       self.placement.current)
+                       self.placement.current, self.gradients.taken > 0)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

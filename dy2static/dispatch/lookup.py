@@ -40,7 +40,7 @@ class Lookup:
             if len(values) == len([g for g in guards if not isinstance(g, ExpressionMatch)]):
                 self.varying.note(values)
             else:
-                written = _written(program)
+                written = [guard for guard, _ in program.recipe.outcome.replaced_numbers]
                 if _any_differs(written, args, kwargs):         # the steps of an optimizer, after the first call: all will count
                     self.varying.note([*written, *[g for g in values if type(g.expected) in (int, float)]])
         found = [program for program, failed in misfits if not failed]
@@ -64,11 +64,3 @@ def _any_differs(guards: Sequence[EqualsMatch], args: Tuple, kwargs: Mapping[str
             if not guard.holds(at):
                 return True
     return False
-
-
-def _written(program: Program) -> List[EqualsMatch]:
-    """The guards of numbers that the program itself replaces by others."""
-    outcome = program.recipe.outcome
-    places = {(write.reads, write.container, write.key) for end in outcome.ends for write in end.writes if write.reads is not None}
-    return [g for g in program.guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float)
-            and (type(g.source), g.source.parent, g.source.key) in places]

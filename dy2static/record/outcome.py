@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..errors import Location
 from ..ir.graph import Graph, Value
 from .builds import Build, FromSource, FromValue, walk
-from .guards import Guard
+from .guards import EqualsMatch, Guard
 from .inputs import Input
 from .paths import Source
 from .variables import EscapingVariable
@@ -77,6 +77,7 @@ class Outcome:
     device: a GPU that arrays are on; "" if all are NumPy's.  current: the number of the GPU that must be the current one; -1 if
         any may be.
     spent: where the function changed arrays in place that gradients of its results would read; it has taken these itself.
+    takes_gradients: whether it takes gradients itself, as a training step does.
     """
 
     graph: Graph
@@ -93,6 +94,17 @@ class Outcome:
     spent: Optional[Location] = None
     device: str = ""
     current: int = -1
+    takes_gradients: bool = False
+
+    @property
+    def replaced_numbers(self) -> List[Tuple[EqualsMatch, List[Optional[Build]]]]:
+        """The guards of numbers that the call itself replaces, each with what it writes there."""
+        written: Dict[Any, List[Optional[Build]]] = {}
+        for write in [write for end in self.ends for write in end.writes if write.reads is not None]:
+            written.setdefault((write.reads, write.container, write.key), []).append(write.built)
+        numbers = [g for g in self.guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float)]
+        places = [(guard, (type(guard.source), guard.source.parent, guard.source.key)) for guard in numbers]
+        return [(guard, written[place]) for guard, place in places if place in written]
 
     @property
     def variables(self) -> Tuple[EscapingVariable, ...]:

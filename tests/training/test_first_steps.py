@@ -289,3 +289,37 @@ def test_steps_in_a_loop():
                 loss = super().step(x * (k + 1), t)
             return loss
     assert counts(compared(Looping)) == (1, 1, 0)
+
+
+class Counting(World):
+    """Counts steps and samples, beside the optimizer."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps, self.log = 0, {"samples": 0.0, "always": 3}
+
+    def step(self, x, t):
+        self.steps += 1
+        self.log["samples"] += len(x)
+        self.log["always"] = 3
+        return super().step(x / self.steps, t)
+
+    def seen(self):
+        return {**super().seen(), "steps": self.steps, "log": dict(self.log)}
+
+
+def test_numbers_of_the_users_that_a_step_changes_are_inputs():
+    compiled = compared(Counting)
+    assert counts(compiled) == (1, 1, 0)
+    numbers = {key for _, key, *_ in compiled.dispatcher.varying}
+    assert numbers == {"steps", "samples"}
+
+
+def test_a_number_that_cannot_be_an_input():
+    """It decides how many layers there are: each step has a program of its own."""
+    class Growing(Counting):
+        def step(self, x, t):
+            for _ in range(self.steps):
+                x = x * 0.5
+            return super().step(x, t)
+    assert counts(compared(Growing)) == (4, 4, 0)
