@@ -54,7 +54,7 @@ class RuleStates:
                 "source" not in own or heap.source_of(rule) is not heap.source(Attribute, own["source"], "update_rule"):
             return False
         is_seen = "_state" in attributes.loaded or "_state" in attributes.removed or dict.__contains__(attributes, "_state")
-        return not is_seen and type(attributes.real.get("_state", ())) in (type(None), dict) and "init_state" not in attributes
+        return not is_seen and type(attributes.real.get("_state", ())) in (type(None), dict) and "init_state" not in attributes.real
 
     def write_of(self, container: Any, kind: Type[Write], item: Any) -> Type[Write]:
         """The kind of a change: `StoreState` if a rule gets the state that it may have already."""

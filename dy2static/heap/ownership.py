@@ -121,7 +121,9 @@ def is_library_class(cls: type) -> bool:
 
 def is_made_inside(cls: type) -> bool:
     """Whether instances of a class of Chainer's that are made inside are like those of a user's class."""
-    return cls.__module__ in _MADE_INSIDE or issubclass(cls, (chainer.Distribution, chainer.Link)) and is_library_class(cls)
+    # not `issubclass`, which asks all subclasses of an abstract class, those of shadows among them: their answers are guarded
+    is_made = chainer.Link in cls.__mro__ or chainer.Distribution in cls.__mro__
+    return cls.__module__ in _MADE_INSIDE or is_made and is_library_class(cls)
 
 
 #: The methods of a function that Chainer calls.

@@ -47,12 +47,12 @@ def is_known(cls: type) -> bool:
 def state_of(parameter: Parameter) -> Dict[str, Any]:
     """The state of the rule of a Parameter: its ``state``, or what its first update would make that, which nothing refers to yet.
 
-    Raises LookupError if that does not exist and is not made by a rule of Chainer's.
+    Raises LookupError if that does not exist, and something else than a rule of Chainer's makes it.
     """
     rule = parameter.update_rule
     if rule._state is not None:
         return rule._state
-    if not is_known(type(rule)):
+    if not is_known(type(rule)) or "init_state" in vars(rule):
         raise LookupError(f"the state of a {type(rule).__name__}")
     made = copy.copy(rule)
     made._state = {}
