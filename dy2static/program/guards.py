@@ -15,7 +15,7 @@ from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..record.guards import ExpressionMatch, Guard
 from ..record.outcome import Outcome
-from ..record.paths import Argument, Constant, Keyword, Source
+from ..record.paths import Argument, Constant, Keyword, RuleState, Source
 from ..record.text import commas
 from ..runtime import array_writes, definitions, guard_tests
 from ..runtime.devices import array_type, current_device
@@ -53,7 +53,8 @@ class Guards:
         self._table: Optional[Table] = None
         self._inside: Sequence[Guard] = ()
         self._table_at = 0
-        self._wanted: Dict[str, Tuple[int, Source]] = {}
+        self._wanted: Dict[str, Tuple[int, Optional[Source]]] = {}
+        self.may_be_new = ""
         self._waiting: Optional[List[Tuple[str, Tuple[bytes, np.dtype]]]] = None    # arrays that `fits` is to be asked for
 
     # --- paths ------------------------------------------------------------------------------------------------------
@@ -102,6 +103,10 @@ class Guards:
         self._table, self._inside, self._table_at = table, inside, len(self.lines)
         for source, place in table.arrays.items():
             self.arrays[source] = self._want(f"{self._name(source)}_array", place, source)
+        states = [place for source, place in table.places.items() if isinstance(source, RuleState)]
+        if states and None not in states:               # native code makes no states: it leaves that to the guards in Python
+            self.may_be_new = "made_states"
+            self._wanted[self.may_be_new] = table.give("constant", table.constant(False)), None
         for source in self.numbers:                     # expressions have their names
             if table.places.get(source) is not None:
                 self.path(source)
@@ -202,12 +207,15 @@ class Guards:
         return f"{text} != {name} and settings_differ({text}, {name}){mixed}"
 
 
-def _in_python(outcome: Outcome, guards: Sequence[Guard], wanted: Mapping[str, Tuple[int, Source]]) -> Any:
-    """``python`` of a `GuardTable`: the same guards as generated code."""
+def _in_python(outcome: Outcome, guards: Sequence[Guard], wanted: Mapping[str, Tuple[int, Optional[Source]]]) -> Any:
+    """``python`` of a `GuardTable`: the same guards as generated code.
+
+    What no path leads to is whether this function gave the values, which may have made states of rules.
+    """
     writer = Guards(outcome)
     for guard in guards:
         writer.lines.append(f"if {guard.fails(writer)}: return MISS")
-    names = [writer.arrays[source] if name == writer.arrays.get(source) else writer.path(source)
+    names = ["True" if source is None else writer.arrays[source] if name == writer.arrays.get(source) else writer.path(source)
              for name, (_, source) in wanted.items()]
     lines = ["try:", *[f"    {line}" for line in writer.lines], "except GUARD_ERRORS:", "    return MISS",
              f"return ({commas(names)})"]

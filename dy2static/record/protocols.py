@@ -60,12 +60,14 @@ class EntryWriter(GuardWriter, Protocol):
 
     values: the names of values of the graph; computed: of expressions over numbers; variable_names, made: of Variables, and of
     objects that have one, by the ids of their records and builds.  expression: gives text that makes an object.
+    may_be_new: the condition under which states of update rules may be new; "" if nothing tells.
     """
 
     values: Dict[Value, str]
     computed: Dict[str, str]
     variable_names: Dict[int, str]
     made: Dict[int, str]
+    may_be_new: str
 
     def expression(self, build: Build, /) -> str: ...
 

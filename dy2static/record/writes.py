@@ -81,7 +81,7 @@ class StoreState(SetItem):
     """``rule._state = state`` of an update rule, which a `RuleState` leads to: it may have this state already."""
 
     word = "state"
-    together = "if not same_items({keys}, {pairs}): store_items({keys}, {pairs})"
+    together = "if {may_be_new}: store_items({keys}, {pairs})"
 
 
 class DeleteItem(Write):
@@ -193,9 +193,9 @@ def texts_of(writes: Iterable[Write], writer: EntryWriter) -> Iterator[str]:
             yield from (write.text(writer) for write in alike)
             continue
         row = list(alike)
-        pairs = [text for write in row for text in (writer.path(write.container), writer.expression(write.built))]
+        pairs = ", ".join([text for write in row for text in (writer.path(write.container), writer.expression(write.built))])
         keys = writer.constant(tuple([write.key for write in row]), "keys")
-        yield kind.together.format(keys=keys, pairs=", ".join(pairs))
+        yield kind.together.format(keys=keys, pairs=pairs, may_be_new=writer.may_be_new or f"not same_items({keys}, {pairs})")
 
 
 def write_of(said: Any, file: FileIn) -> Write:
