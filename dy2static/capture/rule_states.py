@@ -38,7 +38,7 @@ class RuleStates:
         heap.check_fresh()
         for name in MAKERS[class_of(rule)].reads:
             bool(getattr(rule.hyperparam, name))        # guards it
-        source = heap.source(RuleState, parameter.__dict__["source"])
+        source = heap.source(RuleState, parameter.__dict__["source"], attributes.source)
         state = attributes.real["_state"]
         if state is None:
             if source not in self._made:

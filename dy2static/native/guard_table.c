@@ -220,10 +220,10 @@ static PyObject *creator_of(PyObject *variable)
     return !of_node || !own ? 0 : found ? found : NONE;
 }
 
-/* The state that the update rule of a Parameter has; 0 if it has none yet. */
-static PyObject *state_of(PyObject *parameter)
+/* The state among the attributes of an update rule; 0 if it has none yet. */
+static PyObject *state_in(PyObject *attributes)
 {
-    PyObject *rule = attribute(parameter, s_update_rule), *found = rule ? attribute(rule, s__state) : 0;
+    PyObject *found = entry(attributes, s__state);
     return found == NONE ? 0 : found;
 }
 
@@ -334,7 +334,7 @@ static int walk(const int32_t *row, const int32_t *end, PyObject *const *constan
             GIVE(1, found == NONE ? 0 : found)
         }
         case ROW_data: GIVE(1, plain_array(plain_dict(OF(0))))
-        case ROW_state: GIVE(1, state_of(OF(0)))
+        case ROW_state: NEED(is(OF(0), &PyDict_Type)) GIVE(1, UNCHANGED(0) ? *next : state_in(OF(0)))
         case ROW_variable: {
             PyObject *array = 0;
             const int told = is_variable(OF(0), CONST(1), row[2], CONST(3), &array);

@@ -275,7 +275,10 @@ class CellContents(Source):
 
 
 class RuleState(Source):
-    """The state of the update rule of a Parameter: that which it has, or a new one, of which a write may make it the state."""
+    """The state of the update rule of a Parameter: that which it has, or a new one, of which a write may make it the state.
+
+    key: the path to the attributes of the rule.
+    """
 
     __slots__ = ()
     word, words = "state", "{}.update_rule.state"
@@ -284,11 +287,16 @@ class RuleState(Source):
         parent = writer.path(self.parent)
         return f"{writer.constant(state_of, 'state_of')}({parent})"
 
-    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
-        return table.give("state", place) if table.type_of(self.parent) is Parameter else None
+    def row(self, table: TableWriter) -> Optional[int]:
+        is_of_parent = self.key.parent.parent is self.parent        # not after only the parent has been replaced by another path
+        place = table.place(self.key) if is_of_parent else None
+        return None if place is None else table.give("state", place)
 
     def read(self, parent: Any) -> Any:
         return state_of(parent)
+
+    def path(self) -> Tuple:
+        return self.word, None, *self.parent.path()
 
     @property
     def label(self) -> str:
