@@ -181,7 +181,7 @@ def test_the_tutorial(tmp_path):
     (tmp_path / "tutorial.py").write_text(program_of((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")), encoding="utf-8")
     out = run("tutorial.py", cwd=tmp_path)
     eager, compiled = map(float, re.findall(r"^(?:eager|compiled) +loss ([\d.]+)", out, re.M))
-    assert abs(eager - compiled) < 1e-4 and "captures=2, fallbacks=0" in out
+    assert abs(eager - compiled) < 1e-4 and "captures=1, fallbacks=0" in out
     assert "`.ctypes` of an array" in out and float(re.findall(r"loaded model: ([\d.]+)", out)[0]) > 0.85
 
 
