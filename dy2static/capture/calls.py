@@ -23,7 +23,7 @@ from ..heap.shadows import ShadowDict, ShadowList
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.generators import GENERATORS
-from ..library_facts.python import CALLING, PURE_MODULES
+from ..library_facts.python import CALLING, KEEPING, PURE_MODULES
 from ..library_facts.table import named
 from ..lowering.registration import registered
 from ..runtime import backprop, updating
@@ -195,12 +195,13 @@ class Calls:
     def native(self, function: Any) -> Callable:
         """Run now; arrays that it makes belong to the graph, functions it gets are staged."""
         is_numpy = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy" or isinstance(function, np.ufunc)
+        keeps = _keeps_functions(function)
 
         def now(*args: Any, **kwargs: Any) -> Any:
             if function is functools.partial:
                 return function(*args, **kwargs)        # what is to be called is looked at when it is …
-            if not isinstance(getattr(function, "__self__", None), (list, dict, set)) or function.__name__ == "sort":
-                args = tuple([self._called_by_c(x) for x in args])      # … also when C code does that
+            if not keeps:
+                args = tuple(map(self._called_by_c, args))              # … also when C code does that
                 kwargs = {name: self._called_by_c(x) for name, x in kwargs.items()}
             if function in CALLING:
                 args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
@@ -217,6 +218,9 @@ class Calls:
         return now
 
     def _called_by_c(self, value: Any) -> Any:
+        if type(value) in (types.FunctionType, types.MethodType):
+            function = value.__func__ if type(value) is types.MethodType else value
+            return self.callee(value) if isinstance(function, types.FunctionType) and is_converted(function) else value
         return self.callee(value) if type(value) is functools.partial else value
 
     def _argument(self, value: Any, is_numpy: bool) -> Any:
@@ -224,10 +228,6 @@ class Calls:
             if isinstance(value, ShadowList) or not value.whole:
                 value.load_all()
             return value
-        if type(value) in (types.FunctionType, types.MethodType):
-            function = value.__func__ if type(value) is types.MethodType else value
-            if isinstance(function, types.FunctionType) and is_converted(function):
-                return self.callee(value)
         return value.as_array() if is_numpy and type(value) in PARTS else value
 
     def _numpy(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
@@ -246,6 +246,18 @@ class Calls:
             return True
         result = function(*args, **kwargs)
         return any(isinstance(leaf, np.ndarray) for leaf in flatten(result)[1])
+
+
+def _keeps_functions(function: Any) -> bool:
+    """Whether a function, method or class takes functions as any other object, and calls none of them."""
+    if isinstance(function, type):
+        return function in KEEPING or issubclass(function, (tuple, BaseException))
+    owner = getattr(function, "__self__", None)
+    if hasattr(owner, "_fields") or (getattr(function, "__module__", None) or "").startswith("namedtuple_"):
+        return True                                     # what `namedtuple` gives a class
+    if isinstance(owner, (list, dict, set, frozenset, tuple, collections.deque, ShadowBase)):
+        return type(function) in (types.BuiltinMethodType, types.MethodWrapperType) and function.__name__ != "sort"
+    return function in KEEPING
 
 
 def _without_texts(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import builtins
+import collections
+import copy
 import functools
 import itertools
 import logging
@@ -55,11 +57,13 @@ IN_PLACE: Dict[Callable[..., Any], Callable[..., Any]] = {
 
 #: Functions of ``operator``.
 OPERATOR_FUNCTIONS = read("""
-saved follows sure: abs add and_ eq ge gt invert le lt mul ne neg not_ or_ pos sub xor
-saved follows sure sizes: contains
+saved follows sure: abs add and_ ge gt invert le lt mul neg not_ or_ pos sub xor
+saved follows sure keeps: eq ne
+saved follows sure sizes keeps: contains
 saved follows: floordiv inv lshift matmul mod pow rshift truediv
 saved sizes: getitem
-saved: concat iadd iand ifloordiv ilshift imatmul imod imul index ior ipow irshift is_ is_not isub itruediv ixor setitem truth
+saved keeps: is_ is_not setitem
+saved: concat iadd iand ifloordiv ilshift imatmul imod imul index ior ipow irshift isub itruediv ixor truth
 """)
 
 #: Builtins.
@@ -70,23 +74,27 @@ pure saved follows sure leaves: bool float
 pure saved follows leaves: int
 pure saved sizes leaves: len
 pure saved text leaves: str
-pure saved: enumerate list max min reversed sorted sum tuple zip
-pure inspects leaves: isinstance
+pure saved: max min sorted sum
+pure saved keeps: enumerate list reversed tuple zip
+pure inspects leaves keeps: isinstance
 pure leaves: range
-leaves: complex type
-pure: all any dict
+leaves: complex
+leaves keeps: type
+pure: all any
+pure keeps: dict
+keeps: frozenset hash issubclass next set
 saved numbers: divmod pow
-saved text leaves: repr
+saved text leaves keeps: repr
 saved host impure leaves: print
 text: ascii format
-inspects leaves: getattr hasattr
-inspects: callable
+inspects leaves keeps: getattr hasattr
+inspects keeps: callable
 host impure frames: eval exec locals
 host impure leaves: id
 host impure: __import__ globals input open
 host: compile
-impure: delattr setattr
-frames_bare: dir vars
+impure keeps: delattr setattr
+frames_bare keeps: dir vars
 """)
 
 #: Functions of ``math``, besides those that NumPy has, too; all may be in a file.
@@ -109,7 +117,12 @@ refused: shuffle
 state: getstate seed setstate
 """)
 
-FUNCTOOLS = read("calls: reduce")
+COLLECTIONS = read("keeps: OrderedDict deque")
+COPY = read("keeps: copy deepcopy")
+FUNCTOOLS = read("""
+calls: reduce
+keeps: update_wrapper wraps
+""")
 ITERTOOLS = read("calls: accumulate dropwhile filterfalse groupby starmap takewhile")
 LOGGING = read("silent: critical debug error exception info log warning")
 TIME = read("""
@@ -126,6 +139,12 @@ def builtin(mark: str) -> FrozenSet[Any]:
 #: What is given to these to call is called by C code.
 CALLING: FrozenSet[Any] = frozenset((map, filter, *(
     found for owner, table in ((functools, FUNCTOOLS), (itertools, ITERTOOLS)) for _, found in members(owner, "calls", table))))
+
+#: Functions that are given to these are objects like others.
+KEEPING: FrozenSet[Any] = frozenset(
+    found for owner, table in ((builtins, BUILTINS), (collections, COLLECTIONS), (copy, COPY), (functools, FUNCTOOLS),
+                               (operator, OPERATOR_FUNCTIONS))
+    for _, found in members(owner, "keeps", table))
 
 #: Functions that give the time, and those that log.
 CLOCKS = tuple(found for _, found in members(time, "clock", TIME))

@@ -1,0 +1,165 @@
+"""Functions of the user's that compiled code asks about, keeps and compares, as any other object; and those that Python's functions call."""
+import collections
+import copy
+import functools
+import itertools
+import operator
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+
+from dy2static import to_static
+
+
+def tripled(x):
+    return x * 3
+
+
+def other(x):
+    return x
+
+
+tripled.scale = 2
+
+
+class Holder:
+    def method(self, x):
+        return x * 5
+    method.scale = 4
+
+
+Pair = collections.namedtuple("Pair", "function number")
+HOLDER = Holder()
+
+
+def kept_by(make):
+    """Doubles where what ``make`` gives is the very function."""
+    return lambda x: x * 2 if make() is tripled else x
+
+
+def set_attribute():
+    holder = Holder()
+    setattr(holder, "callback", tripled)
+    return holder.callback
+
+
+def appended(container, add):
+    getattr(container, add)(tripled)
+    return container.pop()
+
+
+def local_attribute(x):
+    def local(a):
+        return a
+    setattr(local, "scale", 3)
+    return local(x) * getattr(local, "scale", 1)
+
+
+def wrapped(x):
+    @functools.wraps(tripled)
+    def wrapper(a):
+        return tripled(a)
+    return wrapper(x) * wrapper.scale
+
+
+def found_by_identity(x):
+    for function in (other, tripled):
+        if function is tripled:
+            x = function(x)
+    return x
+
+
+OBJECTS = {
+    "getattr": lambda x: x * getattr(tripled, "scale", 1),
+    "getattr of a method": lambda x: x * getattr(HOLDER.method, "scale", 1),
+    "hasattr": lambda x: x * 2 if hasattr(tripled, "scale") and not hasattr(other, "scale") else x,
+    "vars": lambda x: x * vars(tripled).get("scale", 1),
+    "dir": lambda x: x * 2 if "scale" in dir(tripled) else x,
+    "attrgetter": lambda x: x * operator.attrgetter("scale")(tripled),
+    "default of getattr": kept_by(lambda: getattr(HOLDER, "absent", tripled)),
+    "default of get": kept_by(lambda: {}.get("absent", tripled)),
+    "default of pop": kept_by(lambda: {}.pop("absent", tripled)),
+    "default of next": kept_by(lambda: next(iter([]), tripled)),
+    "setattr": kept_by(set_attribute),
+    "setdefault": kept_by(lambda: {}.setdefault("key", tripled)),
+    "dict": kept_by(lambda: dict(key=tripled)["key"]),
+    "OrderedDict": kept_by(lambda: collections.OrderedDict(key=tripled)["key"]),
+    "list": kept_by(lambda: appended([], "append")),
+    "set": kept_by(lambda: appended(set(), "add")),
+    "deque": kept_by(lambda: appended(collections.deque(), "append")),
+    "index": lambda x: x * [other, tripled].index(tripled),
+    "namedtuple": kept_by(lambda: Pair(tripled, 1).function),
+    "_replace": kept_by(lambda: Pair(other, 1)._replace(function=tripled).function),
+    "exception": kept_by(lambda: ValueError(tripled).args[0]),
+    "copy": kept_by(lambda: copy.deepcopy(copy.copy(tripled))),
+    "eq": lambda x: x * 2 if operator.eq(tripled, tripled) and not operator.eq(tripled, other) else x,
+    "local attribute": local_attribute, "wraps": wrapped, "identity": found_by_identity,
+    "partial in a dict": lambda x: dict(key=functools.partial(tripled))["key"](x),
+}
+CALLED = {
+    "map": lambda x: sum(map(tripled, [x, x])),
+    "reduce": lambda x: functools.reduce(lambda a, b: a + tripled(b), [x, x, x]),
+    "accumulate": lambda x: list(itertools.accumulate([x, x], lambda a, b: a * b + 1))[-1],
+    "sort": lambda x: x * sorted([3, 1, 2], key=lambda v: (v - 2) ** 2)[0] * max([1, 2], key=lambda v: -v),
+    "defaultdict": lambda x: x * collections.defaultdict(lambda: 2)["key"],
+}
+
+
+@pytest.mark.parametrize("name", [*OBJECTS, *CALLED])
+def test_functions_are_what_they_are_in_eager_mode(name):
+    function = {**OBJECTS, **CALLED}[name]
+    x = np.arange(3, dtype=np.float32) + 1
+    compiled = to_static(function, backend="numpy")
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(x), function(x))
+    assert compiled.stats()["fallbacks"] == 0
+
+
+def counted(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        wrapper.calls += 1
+        return function(*args)
+    wrapper.calls = 0
+    return wrapper
+
+
+def test_a_decorator_that_counts_is_one_line_of_python():
+    activation = counted(lambda x: F.tanh(x) * 2)
+    compiled = to_static(lambda x: F.sum(activation(x) + activation(x * 2)), backend="numpy")
+    with pytest.warns(match="an attribute of the function .* is set"):
+        for k in range(5):
+            x = chainer.Variable(np.full(3, k, np.float32))
+            np.testing.assert_allclose(compiled(x).array, 6 * np.tanh(k) + 6 * np.tanh(2 * k), rtol=1e-5)
+    assert activation.calls == 10
+    stats = compiled.stats()
+    assert stats["fallbacks"] == 0 and stats["captures"] < 6
+
+
+def halved(rule, parameter):
+    parameter.grad *= 0.5
+
+
+halved.call_for_each_param = True
+halved.timing = "pre"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_hooks_that_are_functions_are_called_for_each_parameter(compiled):
+    model = L.Linear(3, 2, initialW=0.5)
+    optimizer = chainer.optimizers.SGD(0.1).setup(model)
+    optimizer.add_hook(halved, "halved")
+
+    def step(x):
+        model.cleargrads()
+        loss = F.sum(model(x) ** 2)
+        loss.backward()
+        optimizer.update()
+        return loss
+    run = to_static(step, backend="numpy") if compiled else step
+    losses = [float(run(np.ones((2, 3), np.float32)).array) for _ in range(3)]
+    np.testing.assert_allclose(losses, [9, 0.36, 0.0144], rtol=1e-5)
+    assert not compiled or (run.stats()["captures"], run.stats()["fallbacks"]) == (1, 0)
