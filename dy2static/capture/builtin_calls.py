@@ -84,6 +84,8 @@ class BuiltinCalls:
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only", of_host=True)
+        if function is dir and args and is_symbolic(args[0]):
+            self.capture.abort("dir() of an array or Variable is used inside the compiled function")
         if function is isinstance and len(args) == 2 and isinstance(args[0], ShadowBase):
             for cls in args[1] if type(args[1]) is tuple else args[1:]:
                 self.capture.heap.objects.is_subclass(kind, cls)
@@ -193,7 +195,7 @@ RULES: Tuple[Rule, ...] = (
     Rule("`warnings.warn`", "a host node",
          lambda calls, function: function is warnings.warn,
          lambda calls, function: functools.partial(warned, calls, function)),
-    Rule("`isinstance`, `hasattr`, `getattr`, `callable`", "now; not of what only the host knows",
+    Rule("`isinstance`, `hasattr`, `getattr`, `callable`, `dir`", "now; not of what only the host knows",
          lambda calls, function: function in _INSPECTING,
          lambda calls, function: functools.partial(calls.builtins.inspect, function)),
     Rule("`setattr`, `delattr`", "now; not of what belongs to a library",

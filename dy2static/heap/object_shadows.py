@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Optional
 
 from ..record.paths import Source
 from .shadows import ShadowDict
@@ -30,6 +30,9 @@ class ShadowModule(types.ModuleType):
         if fallback is None:
             raise AttributeError(f"module {attributes.real.get('__name__')!r} has no attribute {name!r}")
         return attributes.heap.capture.callee(fallback)(name)
+
+    def __dir__(self) -> Iterable[str]:
+        return object.__getattribute__(self, "_dy2static_attributes").keys()
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__getattribute__(self, "_dy2static_attributes")[name] = value
@@ -69,6 +72,13 @@ class ShadowBase:
         found = super().__reduce_ex__(protocol)
         state = found[2] if len(found) > 2 else None
         return (*found[:2], dict(state.items()), *found[3:]) if isinstance(state, ShadowDict) else found
+
+    def __dir__(self) -> Iterable[str]:
+        """The names of the object that this stands for."""
+        attributes, kind = object.__getattribute__(self, "__dict__"), class_of(self)
+        if kind.__dir__ is not object.__dir__ or not isinstance(attributes, ShadowDict):
+            return super().__dir__()
+        return {*dir(kind), *attributes.keys()}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Making a shadow class must not run the ``__init_subclass__`` of the user's."""

@@ -94,7 +94,8 @@ host impure leaves: id
 host impure: __import__ globals input open
 host: compile
 impure keeps: delattr setattr
-frames_bare keeps: dir vars
+frames_bare inspects keeps: dir
+frames_bare keeps: vars
 """)
 
 #: Functions of ``math``, besides those that NumPy has, too; all may be in a file.

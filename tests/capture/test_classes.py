@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from against_eager import check, programs, variable
 
+from dy2static import to_static
+
 LOG, RATE = [], [1.0]
 
 
@@ -618,3 +620,35 @@ FAILS = {"abstract_class_made", "descriptor_refuses"}
 @pytest.mark.parametrize("make", programs(globals()), ids=lambda make: make.__name__)
 def test_classes(make):
     check(make, signs(), compiled=None if make.__name__ in FAILS else make.__name__ not in EAGER)
+
+
+class Named:
+    kind = 1
+
+    def __init__(self):
+        self.first = 2
+
+
+class NamesItself(Named):
+    def __dir__(self):
+        return ["own"]
+
+
+def names_of(x, item, other):
+    item.second = 3
+    count = len([name for name in dir(item) if not name.startswith("__")])
+    del item.second
+    made = Named()
+    made.third = 4
+    return x * count, x * len([name for name in dir(made) if "thi" in name]), x * len(dir(other)), x * ("first" in dir(item))
+
+
+def test_the_names_of_an_object_are_read_and_guarded():
+    compiled, item, x = to_static(names_of, backend="numpy"), Named(), np.ones(2, np.float32)
+    for expected in (3, 4):
+        found = compiled(x, item, NamesItself())
+        assert [float(part[0]) for part in found] == [expected, 1, 1, 1]
+        item.later = 5
+    stats = compiled.stats()
+    assert (stats["captures"], stats["fallbacks"], stats["cuts"]) == (2, 0, 0)
+    assert not hasattr(item, "second")
