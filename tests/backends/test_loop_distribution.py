@@ -1,4 +1,5 @@
 """Loops with long functions one after the other run in stages: which ones, and that no bit changes."""
+import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ from dy2static.backends.c.distribution import distribute
 from tests.backends.test_loop_ir import graph, only
 
 
-def stages(function, *shapes):
+def stages(function, *shapes, sweep=-1):
     """What each stage defines or adds up, the values with buffers, and the length of a strip."""
     nest = only(graph(function, *shapes))
-    bodies, buffers, strip = distribute(nest.sweeps[-1], nest.inner[-1].size, "at")
+    bodies, buffers, strip = distribute(nest.sweeps[sweep], nest.inner[-1].size, "at")
 
     def name(statement):
         return statement.value.name if hasattr(statement, "value") else statement.reduction.op
@@ -92,6 +93,19 @@ def test_rows_sums_and_gradients():
         found.append([result.array, *(v.grad for v in values)])
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_what_a_later_sweep_reads_is_in_the_row_buffer():
+    def function(x):
+        y = F.exp(x)
+        z = F.sin(y * F.max(F.tanh(y), axis=1, keepdims=True))
+        return z * F.sum(F.cos(F.exp(y * 0.1)), axis=1, keepdims=True) + F.tanh(F.cos(y))
+
+    bodies, buffers, _ = stages(lambda x: (y := ops.exp(x)) * ops.max(ops.tanh(y), axis=(1,), keepdims=True), (3, 1100), sweep=0)
+    assert bodies == [["exp"], ["exp", "tanh", "max"]] and not buffers
+    x = np.random.RandomState(0).standard_normal((5, 1100)).astype(np.float32)
+    with chainer.no_backprop_mode():
+        np.testing.assert_allclose(native(function)(x), function(Variable(x)).array, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_written_in_place_is_read_before():

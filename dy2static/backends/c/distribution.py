@@ -45,27 +45,34 @@ def distribute(sweep: Sweep, size: Size, place: str) -> Stages:
     if not any(level) or is_known(size) and size < _LEAST:
         return alone
     bodies: List[List[Statement]] = [[] for _ in range(max(level) + 1)]
-    made = {_value(statement): stage for statement, stage in zip(sweep.body, level) if not isinstance(statement, Accumulate)}
-    passed = {value for statement, stage in zip(sweep.body, level) for value in _read(statement) if made.get(value, stage) != stage}
-    at = Address(0, ((place, 1),))
+    at, buffers = Address(0, ((place, 1),)), []
+    read_in: Dict[Value, Set[int]] = {}
     for statement, stage in zip(sweep.body, level):
-        value = None if isinstance(statement, Accumulate) else _value(statement)
-        later = stage and isinstance(statement, Define) and (statement.store is not None or statement.keep is not None)
-        if not stage or value not in passed and not later:
+        for value in _read(statement):
+            read_in.setdefault(value, set()).add(stage)
+    for statement, stage in zip(sweep.body, level):
+        readers = set() if isinstance(statement, Accumulate) else read_in.get(statement.value, set())
+        if isinstance(statement, Recall) and not isinstance(statement.expression, Apply):
+            for k in readers:                               # it is in memory already
+                bodies[k].append(statement)
+            continue
+        store, keep = (statement.store, statement.keep) if isinstance(statement, Define) else (None, None)
+        if isinstance(statement, Accumulate) or not stage or readers <= {stage} and store is None:
             bodies[stage].append(statement)
             continue
-        bodies[stage].append(Define(value, statement.expression, keep=at))
-        passed.add(value)
-        for other in range(stage):                          # where it is read, and in the last stage, where arrays are written
-            if other == 0 and later:
-                bodies[0].append(Define(value, Kept(value, at), statement.store, statement.keep))
-            elif any(value in _read(s) for s, k in zip(sweep.body, level) if k == other):
-                bodies[other].append(Recall(value, Kept(value, at)))
-    buffers = tuple(value for value in made if value in passed)
-    most = min(_MOST, _BYTES // sum(value.dtype.itemsize for value in buffers)) // _GRAIN * _GRAIN
+        value = statement.value
+        if keep is None:
+            buffers.append(value)
+        bodies[stage].append(Define(value, statement.expression, keep=keep or at))
+        for k in range(stage):
+            if k == 0 and store is not None:                # arrays are written when all has been read
+                bodies[k].append(Define(value, Kept(value, keep or at), store))
+            elif k in readers:
+                bodies[k].append(Recall(value, Kept(value, keep or at)))
+    most = min(_MOST, _BYTES // max(1, sum(value.dtype.itemsize for value in buffers))) // _GRAIN * _GRAIN
     if most < _LEAST:
         return alone
-    return Stages(tuple(map(tuple, reversed(bodies))), buffers, _strip(size, most))
+    return Stages(tuple(map(tuple, reversed(bodies))), tuple(buffers), _strip(size, most))
 
 
 def _strip(size: Size, most: int) -> int:
@@ -85,20 +92,15 @@ def _levels(body: Sequence[Statement]) -> List[int]:
     after: Dict[Value, int] = {}                            # long functions one after the other that read a value
     stage: Dict[Value, int] = {}                            # of the earliest statement that reads it
     for number in range(len(body) - 1, -1, -1):
-        statement, long = body[number], False
+        statement, followers = body[number], 0
         if not isinstance(statement, Accumulate):
-            value, long = _value(statement), _is_long(statement.expression)
-            level[number] = (after if long else stage).get(value, 0)
-        followers = 0 if isinstance(statement, Accumulate) else after.get(value, 0) + long
+            long = _is_long(statement.expression)
+            level[number] = (after if long else stage).get(statement.value, 0)
+            followers = after.get(statement.value, 0) + long
         for read in _read(statement):
             after[read] = max(after.get(read, 0), followers)
             stage[read] = max(stage.get(read, 0), level[number])
     return level
-
-
-def _value(statement: Statement) -> Value:
-    assert not isinstance(statement, Accumulate)
-    return statement.value
 
 
 def _read(statement: Statement) -> Set[Value]:
