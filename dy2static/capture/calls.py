@@ -23,7 +23,7 @@ from ..heap.shadows import ShadowDict, ShadowList
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.generators import GENERATORS
-from ..library_facts.python import CALLING, KEEPING, PURE_MODULES
+from ..library_facts.python import CALLING, KEEPING, KEEPING_MODULES, MAY_CALL, PURE_MODULES
 from ..library_facts.table import named
 from ..lowering.registration import registered
 from ..runtime import backprop, updating
@@ -250,14 +250,18 @@ class Calls:
 
 def _keeps_functions(function: Any) -> bool:
     """Whether a function, method or class takes functions as any other object, and calls none of them."""
-    if isinstance(function, type):
-        return function in KEEPING or issubclass(function, (tuple, BaseException))
-    owner = getattr(function, "__self__", None)
-    if hasattr(owner, "_fields") or (getattr(function, "__module__", None) or "").startswith("namedtuple_"):
+    if function in MAY_CALL:
+        return False
+    owner, module = getattr(function, "__self__", None), getattr(function, "__module__", None) or ""
+    if hasattr(owner, "_fields") or module.startswith("namedtuple_"):
         return True                                     # what `namedtuple` gives a class
-    if isinstance(owner, (list, dict, set, frozenset, tuple, collections.deque, ShadowBase)):
-        return type(function) in (types.BuiltinMethodType, types.MethodWrapperType) and function.__name__ != "sort"
-    return function in KEEPING
+    if isinstance(function, type):
+        return module in KEEPING_MODULES or issubclass(function, (tuple, BaseException))
+    if owner is None or isinstance(owner, types.ModuleType):
+        return function in KEEPING or type(function) is types.BuiltinFunctionType and module in KEEPING_MODULES
+    kind = owner if isinstance(owner, type) else type(owner)
+    return type(function) in (types.BuiltinMethodType, types.MethodWrapperType) and function.__name__ != "sort" and (
+        kind.__module__ in KEEPING_MODULES or issubclass(kind, (list, dict, set, frozenset, tuple, collections.deque, ShadowBase)))
 
 
 def _without_texts(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:

@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, FrozenSet
 
+import chainer
+
 from .table import members, named, read
 
 
@@ -57,13 +59,11 @@ IN_PLACE: Dict[Callable[..., Any], Callable[..., Any]] = {
 
 #: Functions of ``operator``.
 OPERATOR_FUNCTIONS = read("""
-saved follows sure: abs add and_ ge gt invert le lt mul neg not_ or_ pos sub xor
-saved follows sure keeps: eq ne
-saved follows sure sizes keeps: contains
+saved follows sure: abs add and_ eq ge gt invert le lt mul ne neg not_ or_ pos sub xor
+saved follows sure sizes: contains
 saved follows: floordiv inv lshift matmul mod pow rshift truediv
 saved sizes: getitem
-saved keeps: is_ is_not setitem
-saved: concat iadd iand ifloordiv ilshift imatmul imod imul index ior ipow irshift isub itruediv ixor truth
+saved: concat iadd iand ifloordiv ilshift imatmul imod imul index ior ipow irshift is_ is_not isub itruediv ixor setitem truth
 """)
 
 #: Builtins.
@@ -74,28 +74,24 @@ pure saved follows sure leaves: bool float
 pure saved follows leaves: int
 pure saved sizes leaves: len
 pure saved text leaves: str
-pure saved: max min sorted sum
-pure saved keeps: enumerate list reversed tuple zip
-pure inspects leaves keeps: isinstance
+pure saved: enumerate list max min reversed sorted sum tuple zip
+pure inspects leaves: isinstance
 pure leaves: range
-leaves: complex
-leaves keeps: type
-pure: all any
-pure keeps: dict
-keeps: frozenset hash issubclass next set
+leaves: complex type
+pure: all any dict
 saved numbers: divmod pow
-saved text leaves keeps: repr
+saved text leaves: repr
 saved host impure leaves: print
 text: ascii format
-inspects leaves keeps: getattr hasattr
-inspects keeps: callable
+inspects leaves: getattr hasattr
+inspects: callable
 host impure frames: eval exec locals
 host impure leaves: id
 host impure: __import__ globals input open
 host: compile
-impure keeps: delattr setattr
-frames_bare inspects keeps: dir
-frames_bare keeps: vars
+impure: delattr setattr
+frames_bare inspects: dir
+frames_bare: vars
 """)
 
 #: Functions of ``math``, besides those that NumPy has, too; all may be in a file.
@@ -118,12 +114,7 @@ refused: shuffle
 state: getstate seed setstate
 """)
 
-COLLECTIONS = read("keeps: OrderedDict deque")
-COPY = read("keeps: copy deepcopy")
-FUNCTOOLS = read("""
-calls: reduce
-keeps: update_wrapper wraps
-""")
+FUNCTOOLS = read("calls: reduce")
 ITERTOOLS = read("calls: accumulate dropwhile filterfalse groupby starmap takewhile")
 LOGGING = read("silent: critical debug error exception info log warning")
 TIME = read("""
@@ -141,11 +132,13 @@ def builtin(mark: str) -> FrozenSet[Any]:
 CALLING: FrozenSet[Any] = frozenset((map, filter, *(
     found for owner, table in ((functools, FUNCTOOLS), (itertools, ITERTOOLS)) for _, found in members(owner, "calls", table))))
 
-#: Functions that are given to these are objects like others.
-KEEPING: FrozenSet[Any] = frozenset(
-    found for owner, table in ((builtins, BUILTINS), (collections, COLLECTIONS), (copy, COPY), (functools, FUNCTOOLS),
-                               (operator, OPERATOR_FUNCTIONS))
-    for _, found in members(owner, "keeps", table))
+#: Modules whose C code takes functions as any other object, and calls none of them, but for what may call.
+KEEPING_MODULES = ("builtins", "collections", "itertools", "math", "operator", "_operator", "types")
+MAY_CALL: FrozenSet[Any] = CALLING | {max, min, sorted, iter, property, classmethod, staticmethod, collections.defaultdict}
+
+#: Functions written in Python that call none of those that they are given.
+KEEPING: FrozenSet[Any] = frozenset((
+    chainer.using_config, copy.copy, copy.deepcopy, functools.update_wrapper, functools.wraps))
 
 #: Functions that give the time, and those that log.
 CLOCKS = tuple(found for _, found in members(time, "clock", TIME))

@@ -44,7 +44,6 @@ MARKS = {
     "leaves": "gives or needs what only Python has: an operand that cannot be compiled is left to Python together with the call",
     "memory": "may depend on the memory layout of an array",
     "calls": "what it is given to call is called by C code",
-    "keeps": "takes functions as any other object: it calls none of them",
     "clock": "gives the time, as a float",
     "at_once": "of lazy arrays is called at once: it gives several arrays, objects of Python's, or as much as contents say",
     "looks": "looks at values and gives no array",

@@ -4,6 +4,7 @@ import copy
 import functools
 import itertools
 import operator
+import types
 
 import chainer
 import chainer.functions as F
@@ -44,6 +45,11 @@ def set_attribute():
     holder = Holder()
     setattr(holder, "callback", tripled)
     return holder.callback
+
+
+def configured():
+    with chainer.using_config("callback", tripled):
+        return chainer.config.callback
 
 
 def appended(container, add):
@@ -91,6 +97,12 @@ OBJECTS = {
     "set": kept_by(lambda: appended(set(), "add")),
     "deque": kept_by(lambda: appended(collections.deque(), "append")),
     "index": lambda x: x * [other, tripled].index(tripled),
+    "fromkeys": kept_by(lambda: dict.fromkeys("ab", tripled)["b"]),
+    "SimpleNamespace": kept_by(lambda: types.SimpleNamespace(function=tripled).function),
+    "cycle": kept_by(lambda: next(itertools.cycle([tripled]))),
+    "repeat": kept_by(lambda: list(itertools.repeat(tripled, 2))[1]),
+    "zip_longest": kept_by(lambda: list(itertools.zip_longest([1, 2], [3], fillvalue=tripled))[1][1]),
+    "using_config": kept_by(configured),
     "namedtuple": kept_by(lambda: Pair(tripled, 1).function),
     "_replace": kept_by(lambda: Pair(other, 1)._replace(function=tripled).function),
     "exception": kept_by(lambda: ValueError(tripled).args[0]),
