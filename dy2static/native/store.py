@@ -314,8 +314,11 @@ def entries() -> List[Entry]:
     with os.scandir(directory()) as files:
         for file in files:
             if file.name.endswith(_KINDS):
-                seen = file.stat(follow_symlinks=False)
-                found.append(Entry(file.name, seen.st_size, seen.st_mtime, _is_sound(file.path)))
+                try:
+                    seen = file.stat(follow_symlinks=False)
+                    found.append(Entry(file.name, seen.st_size, seen.st_mtime, _is_sound(file.path)))
+                except FileNotFoundError:
+                    continue                            # another process has removed it meanwhile
     return sorted(found, key=lambda entry: -entry.used)
 
 

@@ -302,3 +302,15 @@ def test_kernels_are_compiled_ahead_of_time(folder, monkeypatch, capsys):
     compiler._built.clear()
     monkeypatch.setattr(hotpath, "start", lambda: compiler.start("int answer(void) { return nothing; }"))
     assert cli.main(["build-kernels"]) == 1 and "refused the text" in capsys.readouterr().out
+
+
+def test_what_another_process_removes_is_not_listed(tmp_path, monkeypatch):
+    def is_sound(path):
+        if path.endswith("gone.so"):
+            raise FileNotFoundError(path)
+        return True
+    monkeypatch.setattr(store, "_is_sound", is_sound)
+    with config.CACHE_DIR.set(str(tmp_path)):
+        for name in ("gone.so", "there.so"):
+            open(os.path.join(store.directory(), name), "w").close()
+        assert [entry.name for entry in store.entries()] == ["there.so"]
