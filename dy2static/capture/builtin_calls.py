@@ -84,6 +84,8 @@ class BuiltinCalls:
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only", of_host=True)
+        if kind in (types.FunctionType, types.MethodType):
+            self._of_method(function, *args)
         if function is dir and args and is_symbolic(args[0]):
             self.capture.abort("dir() of an array or Variable is used inside the compiled function")
         if function is isinstance and len(args) == 2 and isinstance(args[0], ShadowBase):
@@ -118,6 +120,16 @@ class BuiltinCalls:
         if type(module) is types.ModuleType and not callable(vars(module).get(fixed(name))):
             self.capture.heap.definitions.add_name(module, fixed(name))
         return found
+
+    def _of_method(self, function: Callable, method: Any, *rest: Any) -> None:
+        """Rely on the attribute of a method that is asked for, or on its absence; those of other functions are guarded already."""
+        method = method.__func__ if type(method) is types.MethodType else method
+        if type(method) is not types.FunctionType or method not in self.capture.heap.objects.methods:
+            return
+        if function is dir:
+            self.capture.abort("dir() of a method is used inside the compiled function")
+        if function in (hasattr, getattr) and rest:
+            self.capture.heap.definitions.add_entry(method.__qualname__, vars(method), fixed(rest[0]))
 
     def hash(self, item: Any) -> int:
         """``hash(item)``, which may be that of the very object."""

@@ -20,7 +20,7 @@ def stop_library_writes(capture: CaptureContext, value: Any) -> None:
         home, name = value.__module__ or "builtins", value.__qualname__
     else:
         return
-    if isinstance(value, types.FunctionType) and capture.heap.has_met(value):
+    if isinstance(value, types.FunctionType) and (capture.heap.has_met(value) or value in capture.heap.objects.methods):
         capture.abort(f"an attribute of the function {name} is set or deleted")
     if isinstance(home, str) and is_library(home):      # a class may say anything of its module
         capture.abort(f"an attribute of the library object `{name}` is set or deleted",

@@ -78,6 +78,7 @@ class ShadowBase:
         attributes, kind = object.__getattribute__(self, "__dict__"), class_of(self)
         if kind.__dir__ is not object.__dir__ or not isinstance(attributes, ShadowDict):
             return super().__dir__()
+        heap_of(self).objects.rely_on_class(kind, data=True)
         return {*dir(kind), *attributes.keys()}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -34,6 +34,8 @@ class Objects:
         self.asked: Set[type] = set()
         self._classes: Dict[type, type] = {}
         self._checked: Set[type] = set()
+        self._met: Set[type] = set()                    # classes whose methods are known
+        self.methods: Set[types.FunctionType] = set()   # those of the user's classes that the capture has met
         self._user_classes: Dict[type, bool] = {}
 
     def is_user_class(self, cls: type) -> bool:
@@ -96,6 +98,18 @@ class Objects:
         self.heap.definitions.add_class(cls, data)
         if not is_library_class(type(cls)):
             self.heap.definitions.add_class(type(cls), data=True)
+        for base in cls.__mro__:
+            if base not in self._met and not is_library_class(base):
+                self._met.add(base)
+                self._rely_on_methods(base)
+
+    def _rely_on_methods(self, cls: type) -> None:
+        """Guard the attributes that the methods of a class have, as other functions may."""
+        for method in vars(cls).values():
+            if type(method) is types.FunctionType:
+                self.methods.add(method)
+                for name in vars(method):
+                    self.heap.definitions.add_entry(method.__qualname__, vars(method), name)
 
     def is_subclass(self, kind: Any, cls: Any) -> bool:
         """``issubclass(kind, cls)`` of what these stand for; of abstract classes, the answer is guarded."""

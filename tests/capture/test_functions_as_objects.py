@@ -175,3 +175,53 @@ def test_hooks_that_are_functions_are_called_for_each_parameter(compiled):
     losses = [float(run(np.ones((2, 3), np.float32)).array) for _ in range(3)]
     np.testing.assert_allclose(losses, [9, 0.36, 0.0144], rtol=1e-5)
     assert not compiled or (run.stats()["captures"], run.stats()["fallbacks"]) == (1, 0)
+
+
+class Marked:
+    def method(self, x):
+        return x
+    method.scale = 3
+
+
+class MarkedToo(Marked):
+    pass
+
+
+ASKED = {
+    "function": lambda x: x * getattr(tripled, "scale", 1),
+    "method": lambda x: x * MARKED.method.scale,
+    "getattr": lambda x: x * getattr(Marked.method, "scale", 1),
+    "hasattr": lambda x: x * 2 if hasattr(MARKED.method, "later") or hasattr(tripled, "later") else x,
+    "dir": lambda x: x * len([name for name in dir(MARKED) if not name.startswith("__")])}
+MARKED = MarkedToo()
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_was_asked_is_guarded(name, monkeypatch):
+    x, compiled = np.ones(2, np.float32), to_static(ASKED[name], backend="numpy")
+
+    def check():
+        np.testing.assert_array_equal(compiled(x), ASKED[name](x))
+    check()
+    for owner, attribute, item in ((tripled, "scale", 5), (Marked.method, "scale", 7), (Marked.method, "later", 1), (Marked, "later", 1),
+                                   (MarkedToo, "last", 1), (MARKED, "own", 1)):
+        monkeypatch.setattr(owner, attribute, item, raising=False)
+        check()
+    monkeypatch.undo()
+    check()
+    assert compiled.stats()["fallbacks"] == 0
+
+
+def test_a_method_that_counts_its_calls():
+    class Counts:
+        def forward(self, x):
+            Counts.forward.calls += 1
+            return F.tanh(x)
+        forward.calls = 0
+
+    model = Counts()
+    compiled = to_static(lambda x: F.sum(model.forward(x) * 2), backend="numpy")
+    with pytest.warns(match="an attribute of the function .* is set"):
+        for _ in range(4):
+            compiled(chainer.Variable(np.ones(3, np.float32)))
+    assert Counts.forward.calls == 4 and compiled.stats()["fallbacks"] == 0
