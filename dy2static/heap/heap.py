@@ -260,12 +260,17 @@ class Heap:
         if extra and not is_library(real.__module__ or ""):
             attributes = self.source(InstanceDict, source)
             self.guard(KeysMatch(attributes, tuple(real.__dict__)))
+            self.need_plain(real)
             for key in extra:
-                if not isinstance(extra[key], _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
-                    self.capture.abort(f"the function {real.__name__} has an attribute {key!r} of type {type(extra[key]).__name__}")
                 self.fix(extra[key], self.source(Item, attributes, key))
         self._functions[id(real)] = (real, dict(real.__dict__))
         return real
+
+    def need_plain(self, function: types.FunctionType) -> None:
+        """Stop if an attribute of a function may change in place, which no guard would notice."""
+        for name, item in vars(function).items():
+            if name != "__wrapped__" and not isinstance(item, _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
+                self.capture.abort(f"the function {function.__name__} has an attribute {name!r} of type {type(item).__name__}")
 
     def _method(self, real: types.MethodType, source: Source) -> types.MethodType:
         self.guard(TypeMatch(source, type(real)))

@@ -225,3 +225,17 @@ def test_a_method_that_counts_its_calls():
         for _ in range(4):
             compiled(chainer.Variable(np.ones(3, np.float32)))
     assert Counts.forward.calls == 4 and compiled.stats()["fallbacks"] == 0
+
+
+def test_attributes_of_methods_that_may_change_in_place_are_refused():
+    class Optioned:
+        def forward(self, x):
+            return x * self.forward.options["scale"]
+        forward.options = {"scale": 2}
+
+    model, x = Optioned(), np.ones(2, np.float32)
+    compiled = to_static(lambda x: model.forward(x) + 1, backend="numpy")
+    with pytest.warns(match="the function forward has an attribute 'options' of type dict"):
+        np.testing.assert_array_equal(compiled(x), [3, 3])
+    Optioned.forward.options["scale"] = 5
+    np.testing.assert_array_equal(compiled(x), [6, 6])
