@@ -57,10 +57,11 @@ class Branch:
         self.merged: Dict[Tuple[int, int], Callable] = {}
 
 
-    def value_of(self, item: Any) -> Value:
-        """What an array or Variable held at the end."""
+    def value_of(self, item: Any, is_kept: bool = True) -> Value:
+        """What an array or Variable held at the end.  is_kept: whether what the decision gives keeps it."""
         array = item._data[0] if isinstance(item, SymbolicVariable) else item
-        array.shared = "kept"
+        if is_kept:
+            array.shared = "kept"
         value = self.values[id(item)][1] if id(item) in self.values else array.now()
         if value is None or array.capture.array_writes.is_written(array):
             array.capture.abort("which array it is depends on a decision on array values, and one is written in place")
@@ -122,8 +123,7 @@ class Joins:
         if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
             return self._merge_variables(a, b, branches, name)
         if type(a) is SymbolicArray and type(b) is SymbolicArray and a.type == b.type:
-            index = self.output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
-            return lambda outputs: SymbolicArray(self.capture, outputs[index])
+            return self._merge_arrays(a, b, branches)
         if differ_in_size(a, b) and self.staging.path.was_here() and not self.staging.in_loop:
             return merge_sizes(self, a, b, branches)
         if any(type(x) is Size for x in (a, b)):
@@ -152,6 +152,18 @@ class Joins:
             self.capture.abort(f"{name} is {describe(a)} whose structure depends on a decision on array values")
         self.capture.abort(f"{name} is {' or '.join(kinds)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
+
+    def _merge_arrays(self, a: SymbolicArray, b: SymbolicArray, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
+        """An array that may share memory with either."""
+        index = self.output(branches, *[branch.value_of(x, is_kept=False) for x, branch in zip((a, b), branches)])
+        decided = Decided(self.staging.path.decision)
+
+        def merged(outputs: Sequence[Value]) -> SymbolicArray:
+            made = SymbolicArray(self.capture, outputs[index])
+            if not made.is_scalar:
+                self.capture.array_writes.chose(made, (a, b), decided)
+            return made
+        return merged
 
     def _merge_gradients(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
         """The gradient that a Variable keeps: an array whose identity does not matter."""

@@ -46,11 +46,21 @@ class Made(NamedTuple):
     real: Any = None
 
 
+class Chosen(NamedTuple):
+    """An array that is one of these, by a decision of the run.  decision: to settle where it matters which one."""
+
+    array: SymbolicArray
+    sides: Tuple[SymbolicArray, ...]
+    decision: Any
+    serial: int
+
+
 class Views:
     """What is known of the arrays of one capture.
 
     user_arrays: those of the user's, which stay known when the function is called again.  made: by id, how each array was made.
     pending: those of which it is not known yet whether they are views.  results: new arrays that functions of Chainer's gave.
+    chosen: by id, those that a decision chose.
     """
 
     def __init__(self, user_arrays: List[Made]):
@@ -58,6 +68,8 @@ class Views:
         self.made: Dict[int, Made] = {id(made.array): made for made in user_arrays}
         self.pending: List[Made] = []
         self.results: Dict[int, SymbolicArray] = {}
+        self.chosen: Dict[int, Chosen] = {}
+        self._choices: List[Chosen] = []                # those of which the memory is not known yet
         self._parents: Dict[int, Tuple[SymbolicArray, Step]] = {}
         self._groups: Dict[int, List[SymbolicArray]] = {}
         self._perhaps: Dict[int, List[SymbolicArray]] = {}
@@ -87,10 +99,31 @@ class Views:
         waiting = self._perhaps.get(id(root), [])[:]
         while waiting:
             array = waiting.pop()
-            if id(array) not in found:
+            if id(array) not in found and array is not root:
                 found.update((id(other), other) for other in self.group(array))
                 waiting += self._perhaps.get(id(array), [])
         return list(found.values())
+
+    def choose(self, array: SymbolicArray, sides: Tuple[SymbolicArray, ...], decision: Any, serial: int) -> None:
+        """Know an array that is one of these, by a decision."""
+        choice = self.chosen[id(array)] = Chosen(array, sides, decision, serial)
+        self._choices.append(choice)
+
+    def serial_of(self, root: SymbolicArray) -> int:
+        """When an array was made; -1 where it was there before the call, or is not known."""
+        found = self.made.get(id(root)) or self.chosen.get(id(root))
+        return -1 if found is None else found.serial
+
+    def is_made_here(self, root: SymbolicArray) -> bool:
+        """Whether the memory of an array is made in the call."""
+        made, choice = self.made.get(id(root)), self.chosen.get(id(root))
+        if choice is not None:
+            return all(self.is_made_here(self.root(side)[0]) for side in choice.sides)
+        return made is not None and made.source is None
+
+    def decision_of(self, arrays: Sequence[SymbolicArray]) -> Any:
+        """The decision that chose one of these; None where there is none."""
+        return next((self.chosen[id(array)].decision for array in arrays if id(array) in self.chosen), None)
 
     def attach(self, view: SymbolicArray, memory: Memory) -> None:
         """Let a view be read from the memory of its root."""
@@ -118,6 +151,10 @@ class Views:
             else:                                       # who knows
                 self.made.pop(id(made.array))
                 self.may_share(made.array, operands)
+        choices, self._choices = self._choices, []
+        for choice in choices:
+            self.may_share(choice.array, choice.sides)
+            self._perhaps.setdefault(id(choice.array), []).extend(self.root(side)[0] for side in choice.sides)
 
     def _shared(self, made: Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""

@@ -40,7 +40,6 @@ _COMPUTING = (np.clip,)
 #: Methods and functions of NumPy that write into their first operand and give nothing.
 _METHODS, _FUNCTIONS = named("writes", numpy_facts.METHODS), named("writes", numpy_facts.FUNCTIONS)
 
-
 #: Below it, numbers are finite in every dtype.
 _SMALL = 2 ** 15
 
@@ -62,12 +61,15 @@ class Memory:
 
 
 class Unsure:
-    """In place of the memory of an array: another one was written that it may be a view of, or not."""
+    """In place of the memory of an array: another one was written that it may be a view of, or not.
+
+    decision: what tells, where that is a decision of the run.
+    """
 
     source = None
 
-    def __init__(self, array: SymbolicArray):
-        self.capture = array.capture
+    def __init__(self, array: SymbolicArray, decision: Any):
+        self.capture, self.decision = array.capture, decision
 
     @property
     def root(self) -> SymbolicArray:
@@ -78,7 +80,7 @@ class Unsure:
     def contents(self) -> SymbolicArray:
         """Stops the capture: it is asked for where the array is read."""
         return self.capture.abort("an array is read after another one was changed in place that it may share memory with",
-                                  hint="copy it before the change")
+                                  hint="copy it before the change", because=self.decision)
 
 
 class ArrayWrites:
@@ -151,6 +153,11 @@ class ArrayWrites:
         """Know a new array, which has no other views."""
         self.serial += 1
         self.views.made[id(array)] = Made(array, self.serial)
+
+    def chose(self, array: SymbolicArray, sides: Tuple[SymbolicArray, ...], decision: Any) -> None:
+        """Know an array that is one of these, by a decision."""
+        self.serial += 1
+        self.views.choose(array, sides, decision, self.serial)
 
     def holds(self, made: SymbolicArray, array: SymbolicArray) -> SymbolicArray:
         """A Variable that is made holds an array; ``made`` stands for that, too."""
@@ -243,11 +250,15 @@ class ArrayWrites:
                 group += self.views.group(self.memory_of(other.array).root)
         perhaps = self.views.perhaps(memory.root)
         group += perhaps
-        if made is None or any(array.shared == "kept" for array in group):
-            self.capture.abort(_SHARED, hint="compute a new array instead", whole=made is None)
-        self.overwritten.write(group, made.source is None)
+        is_own = self.views.is_made_here(memory.root)
+        if made is None and not is_own or any(array.shared == "kept" for array in group):
+            # what leaves a part by a decision may be a copy, in which the write is not seen
+            whole = made is None or bool(self.capture.staging.path.marks)
+            self.capture.abort(_SHARED, hint="compute a new array instead", whole=whole, because=self.views.decision_of(group))
+        self.overwritten.write(group, is_own)
+        decision = self.views.decision_of(group) if perhaps else None
         for array in perhaps:
-            array.memory, array.steps = Unsure(array), ()
+            array.memory, array.steps = Unsure(array, decision), ()
 
     def carried(self, memory: Memory) -> None:
         """Iterations of a loop write into this memory, before or after what has read it so far."""
@@ -260,9 +271,8 @@ class ArrayWrites:
             root = self.views.root(array)[0]
             made = self.views.made.get(id(root))
             if root.memory is None:
-                serial = -1 if made is None else made.serial
-                source = None if made is None else made.source
-                root.memory = Memory(root, SymbolicArray(self.capture, root._value), source, serial)
+                root.memory = Memory(root, SymbolicArray(self.capture, root._value), None if made is None else made.source,
+                                     self.views.serial_of(root))
                 root.steps = ()
                 self.memories.append(root.memory)
             for view in self.views.group(root):
