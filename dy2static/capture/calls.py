@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Container, Dict, Optional, Set,
 import chainer
 import numpy as np
 
+from ..heap.function_attributes import is_generic
 from ..heap.object_shadows import ShadowBase, class_of
 from ..heap.objects import ShadowMeta
 from ..heap.ownership import is_converted, is_generated, is_immutable, is_left_alone, is_library
@@ -41,11 +42,13 @@ from .classes import COLLECTION_KINDS, Classes
 from .communication import average, communicates, is_average, refuse
 from .devices import adopted, converter, is_converter
 from .draws import Draws
+from .generic_functions import implementation
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
 from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls
 from .placement import draws_on_gpu, function_of_numpy, of_device
 from .policy import Rule, decided, itself
+from .weak_references import is_weak_reference, referent
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -358,8 +361,11 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: is_average(function), average),
     Rule("functions of `chainermn.functions`, Links of `chainermn.links`", "the capture stops",
          lambda calls, function: communicates(function), refuse),
+    Rule("weak references", "now; a guard says what they refer to", is_weak_reference, referent),
     Rule("shadow classes, methods of arrays and strings, `SymbolicObject`s", "their own `__call__`",
          lambda calls, function: isinstance(function, ShadowMeta) or type(function) in _CALLABLE, itself),
+    Rule("generic functions of `functools.singledispatch`", "the implementation for the type of the first argument, guarded",
+         lambda calls, function: type(function) is types.FunctionType and is_generic(function), implementation),
     Rule("functions of the user, `chainer.links`, `Link`, `Sequential`, `contextlib`",
          "converted; functions of `chainer.functions` and NumPy, and pure functions: now; all others: a host node",
          lambda calls, function: type(function) is types.FunctionType, Calls.function),

@@ -33,6 +33,7 @@ from . import reads
 from .aborts import CaptureAborted
 from .attributes import Attributes
 from .collection_shadows import COLLECTIONS
+from .function_attributes import own_attributes
 from .locations import user_location
 from .object_shadows import ShadowBase, ShadowModule, attributes_of
 from .objects import Objects
@@ -256,7 +257,7 @@ class Heap:
 
     def _function(self, real: types.FunctionType, source: Source) -> types.FunctionType:
         self.guard(IdentityMatch(source, real))
-        extra = {k: v for k, v in real.__dict__.items() if k != "__wrapped__"}
+        extra = own_attributes(real)
         if extra and not is_library(real.__module__ or ""):
             attributes = self.source(InstanceDict, source)
             self.guard(KeysMatch(attributes, tuple(real.__dict__)))
@@ -268,8 +269,8 @@ class Heap:
 
     def need_plain(self, function: types.FunctionType) -> None:
         """Stop if an attribute of a function may change in place, which no guard would notice."""
-        for name, item in vars(function).items():
-            if name != "__wrapped__" and not isinstance(item, _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
+        for name, item in own_attributes(function).items():
+            if not isinstance(item, _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
                 self.capture.abort(f"the function {function.__name__} has an attribute {name!r} of type {type(item).__name__}")
 
     def _method(self, real: types.MethodType, source: Source) -> types.MethodType:

@@ -314,6 +314,33 @@ class Length(Source):
         return len(parent)
 
 
+class Referent(Source):
+    """What a weak reference refers to."""
+
+    __slots__ = ()
+    word = "referent"
+    words, code = "{}()", "{}()"
+
+    def read(self, parent: Any) -> Any:
+        return parent()
+
+
+class Implementation(Source):
+    """What a generic function calls for a type.  parent: its function ``dispatch``.  key: the type."""
+
+    __slots__ = ()
+    word = "implementation"
+
+    def describe(self) -> str:
+        return f"the implementation for {self.key.__name__}"
+
+    def text(self, writer: GuardWriter) -> str:
+        return f"{writer.path(self.parent)}({writer.constant(self.key, 'kind')})"
+
+    def read(self, parent: Any) -> Any:
+        return parent(self.key)
+
+
 #: The steps that files may have, behind the first, by what they call them.
 SAVED_STEPS: Dict[str, Type[Source]] = {step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length)}
 
