@@ -15,7 +15,7 @@ from ..native import cudnn, nvrtc
 from ..native.device import CupyDevice
 from ..native.device_kernels import Kernel, text_of
 from ..native.emulated import EmulatedDevice, emulated_cudnn, missing
-from . import calls, launches, models, open_sizes, samples, speed
+from . import calls, launches, models, open_sizes, products, samples, speed
 from .checks import Checks
 
 #: Architectures for which kernels are compiled where there is no GPU: Turing to Blackwell.
@@ -107,6 +107,7 @@ def _regions(task: Task) -> None:
 def _launches(task: Task) -> None:
     """Launches and CUDA graphs."""
     launches.check(task.devices[0], task.checks.check, () if task.emulated else speed.streams())
+    products.check(task.devices[0], task.checks.check, None if task.emulated else speed.seconds)
 
 
 def _speed(task: Task) -> None:

@@ -100,7 +100,7 @@ def check(device: Any, report: Callable[[str, str], None], streams: Sequence[Con
     _check_moved(launched, report)
     _check_streams(launched, report, [contextlib.nullcontext(), *streams])
     _check_off(launched, report, results[0])
-    _check_finished(device, report)
+    check_finished(device, report)
     _check_update(device, report)
     heads.check(device, report)
 
@@ -152,7 +152,7 @@ def _check_off(launched: Launched, report: Callable[[str, str], None], wanted: n
     report("without graphs: the same bits", "" if same and launched.counts[:2] == (3, 0) else f"{launched.counts}, {same}")
 
 
-def _check_finished(device: Any, report: Callable[[str, str], None]) -> None:
+def check_finished(device: Any, report: Callable[[str, str], None]) -> None:
     """A bias and ReLU as part of a product, also on memory that is aligned to four bytes only; NaN stays NaN."""
     random, (rows, columns) = np.random.RandomState(1), (_SHAPES[0][0], _SHAPES[1][1])
     x, w, b = [random.uniform(-1, 1, shape).astype(np.float32) for shape in (_SHAPES[0], _SHAPES[1], (columns,))]

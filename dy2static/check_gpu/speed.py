@@ -85,12 +85,12 @@ def report(device: Any, check: Callable[[str, str], None]) -> None:
     module = device.load(kernels)
     x = cupy.random.rand(8192, 4096, dtype=cupy.float32)
     y = cupy.empty_like(x)
-    copied = 2 * x.nbytes / _seconds(cupy, lambda: cupy.copyto(y, x))
+    copied = 2 * x.nbytes / seconds(lambda: cupy.copyto(y, x))
     print(f"a copy: {copied / 1e9:.0f} GB/s")
     for name, region in regions.items():
         arrays, moved = _arrays(cupy, region)
         region.load(device, module)
-        rate = moved / _seconds(cupy, lambda: region.call(*arrays))    # noqa: B023  called before the next turn
+        rate = moved / seconds(lambda: region.call(*arrays))    # noqa: B023  called before the next turn
         print(f"{name}: {rate / 1e9:.0f} GB/s, {rate / copied:.2f} of a copy")
         check(f"{name}, replayed", _replayed(cupy, region, arrays))
 
@@ -109,8 +109,9 @@ def _arrays(cupy: Any, region: DeviceRegion) -> Tuple[List[Any], int]:
     return [*inputs, *outputs, *scratch], sum(array.nbytes for array in (*inputs, *outputs))
 
 
-def _seconds(cupy: Any, run: Callable[[], Any]) -> float:
+def seconds(run: Callable[[], Any]) -> float:
     """What one run takes, as the device measures it: the least of several."""
+    import cupy
     run()
     best = math.inf
     for _ in range(_TURNS):

@@ -40,6 +40,11 @@ def freedom() -> int:
     return 0 if chainer.config.cudnn_deterministic else launcher.FREE
 
 
+def measuring() -> int:
+    """`launcher.MEASURED` if algorithms of products are measured: ``chainer.config.autotune`` is true."""
+    return launcher.MEASURED if chainer.config.autotune else 0
+
+
 class CupyDevice:
     """A device by its number; kernels are launched while it is the current one, on CuPy's current stream."""
 
@@ -102,7 +107,8 @@ class CupyDevice:
         stream = int(self._cupy.cuda.get_current_stream().ptr)
         if not products:
             return Place(stream)
-        modes = sum([int(self._cupy._core.get_compute_type(dtype)) << 8 * k for k, dtype in enumerate(_FLOATS)]) | freedom()
+        modes = sum([int(self._cupy._core.get_compute_type(dtype)) << 8 * k for k, dtype in enumerate(_FLOATS)])
+        modes |= freedom() | measuring()
         return Place(stream, self._memory((stream, threading.get_ident()) if stream == _OF_THREAD else stream), modes)
 
     def _memory(self, stream: Hashable) -> int:

@@ -20,6 +20,7 @@ from ..errors import BackendError
 from . import launcher, store
 from .background import Background
 from .cudnn import Convolution, Cudnn, Mode, Plan, Timer, prepared
+from .device import measuring
 from .device_kernels import Kernel, text_of
 from .launcher import Failure, Launcher, Place
 from .process import Process
@@ -74,7 +75,8 @@ class _State(ctypes.Structure):
 
     _fields_ = (*[(name, ctypes.c_int64) for name in ("launched", "products", "order", "compute", "graphs", "patches", "replays",
                                                       "launch_status", "graph_status", "finished", "finish_status", "loses_nan",
-                                                      "turns")],
+                                                      "turns", "offered")],
+                ("times", ctypes.c_int64 * 8), *[(name, ctypes.c_int64) for name in ("algorithm", "parts", "clock")],
                 ("stream", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("message", ctypes.c_char * 256))
 
 
@@ -103,7 +105,7 @@ class EmulatedDevice:
     """
 
     def __init__(self, order: int = 0, library: Any = None):
-        self.order, self.state, self._python_products = order, _State(order=order), 0
+        self.order, self.state, self._python_products = order, _State(order=order, offered=1), 0
         self.is_rounded, self.is_free = False, False
         self.timer: Optional[Timer] = None
         self._workspace = ctypes.create_string_buffer(_WORKSPACE)
@@ -144,7 +146,7 @@ class EmulatedDevice:
 
     def place(self, products: bool) -> Place:
         """The one stream."""
-        modes = (7 << 8 if self.is_rounded else 0) | (launcher.FREE if self.is_free else 0)
+        modes = (7 << 8 if self.is_rounded else 0) | (launcher.FREE if self.is_free else 0) | measuring()
         return Place(0, ctypes.addressof(self._workspace), modes) if products else Place(0)
 
     def error(self, failure: Failure) -> Exception:

@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     dy_device *device;
-    int64_t arrays, pieces, count, steps, weight, clock;
+    int64_t arrays, pieces, count, steps, weight, clock, modes;       /* modes: those that count */
     int graphs, loops;
     dy_counts counts;
     dy_replay replays[MOST_REPLAYS];

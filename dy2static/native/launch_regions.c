@@ -15,14 +15,16 @@ void launch_device(dy_device *device, const dy_driver *driver, void *context, vo
     pthread_mutex_init(&device->lock, 0);
 }
 
-/* A region of so many words, which are copied; null without memory.  `launch_forget` frees it. */
-dy_region *launch_region(dy_device *device, const int64_t *words, int64_t count, int graphs)
+/* A region of so many words, which are copied; null without memory.  `launch_forget` frees it.  measured: whether algorithms of its
+   products are measured in runs whose modes say so. */
+dy_region *launch_region(dy_device *device, const int64_t *words, int64_t count, int graphs, int measured)
 {
     dy_region *const region = calloc(1, sizeof(dy_region) + sizeof(int64_t) * (size_t)count);
     if (!region)
         return 0;
     memcpy(region->words, words, sizeof(int64_t) * (size_t)count);
     region->device = device;
+    region->modes = measured ? -1 : ~(int64_t)DY_MEASURED;
     region->arrays = words[0];
     region->pieces = words[1];
     region->count = region->arrays + region->pieces;
@@ -49,7 +51,7 @@ void launch_forget(dy_region *region)
         drop(region->device, region->replays + k);
     for (const dy_step *step = (const dy_step *)region->first; (const int64_t *)step < region->end; step = next_step(step))
         if (kinds[step->kind] == launch_finished)
-            forget_finish(region->device->driver, (dy_finish *)step->words[step->count + FINISH_STATE]);
+            forget_choices(region->device->driver, (dy_choice *)step->words[step->count + FINISH_STATE]);
     pthread_mutex_unlock(&region->device->lock);
     free(region->seen);
     free(region);
@@ -100,7 +102,7 @@ PyObject *launch(PyObject *self, PyObject *const *args, intptr_t count)
     const uint64_t scratch = region->pieces ? addresses[region->arrays] : 0;
     for (int64_t k = 0; k < region->pieces; ++k)
         addresses[region->arrays + k] = scratch + (uint64_t)region->begins[k];
-    dy_run run = {region->device, (void *)given[1], (void *)given[2], given[3], addresses, OF_DRIVER};
+    dy_run run = {region->device, (void *)given[1], (void *)given[2], given[3] & region->modes, addresses, OF_DRIVER};
     int64_t failed = 0;
     int trouble = 0;
     void *const thread = PyEval_SaveThread();               /* launches wait where the queue of the device is full */

@@ -30,7 +30,9 @@ FOR_LOOPS = ("cuGraphConditionalHandleCreate", "cuGraphAddNode")
 #: Whose error a failed run reports, in the order of ``launch.c``.
 LIBRARIES = ("driver", "cublas", "launcher", "cudnn")
 
-_FILES = ("launch.c", "launch_finished.c", "launch_graphs.c", "launch_regions.c")
+_FILES = [f"{name}.c" for name in (
+    "launch", "launch_products", "launch_matmul", "launch_tuning", "launch_finished", "launch_graphs",
+    "launch_regions")]
 _SOURCE = f"#define KIND_FUNCTIONS {', '.join([f'launch_{kind}' for kind in KINDS])}\n" + "".join(
     [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in _FILES])
 _FLAGS = ("-O2", "-pthread")
@@ -52,15 +54,16 @@ class Failure(NamedTuple):
     step: int
 
 
-#: A flag of `Place.modes`.
-FREE = 1 << 24
+#: Flags of `Place.modes`.
+FREE, MEASURED = 1 << 24, 1 << 25
 
 
 class Place(NamedTuple):
     """Where a run takes place, and how.
 
     stream: a CUstream.  workspace: memory that products use there.  modes: the compute types of CuPy for floats of 16, 32 and 64
-    bits, a byte each; and `FREE`, if algorithms of cuDNN may give other bits in each run.
+    bits, a byte each; `FREE`, if algorithms of cuDNN may give other bits in each run; `MEASURED`, if those of products are
+    measured.
     """
 
     stream: int
@@ -96,20 +99,23 @@ class Launcher:
                                     ctypes.c_int64(workspace), ctypes.c_void_p(recorder))
         self.launch: Callable[..., int] = library.bind(start().library(), "launch", _wrong)
 
-    def region(self, words: Sequence[int], graphs: bool = True) -> "Region":
-        """A region to be launched, from its words.  graphs: whether runs that come again are replayed as CUDA graphs."""
-        return Region(self, self._library, words, graphs)
+    def region(self, words: Sequence[int], graphs: bool = True, measured: bool = True) -> "Region":
+        """A region to be launched, from its words.
+
+        graphs: whether runs that come again are replayed as CUDA graphs.  measured: whether `MEASURED` counts for it.
+        """
+        return Region(self, self._library, words, graphs, measured)
 
 
 class Region:
     """Steps that are launched together: ``region(place, addresses)``."""
 
-    def __init__(self, launcher: Launcher, functions: Any, words: Sequence[int], graphs: bool):
+    def __init__(self, launcher: Launcher, functions: Any, words: Sequence[int], graphs: bool, measured: bool):
         functions.launch_region.restype = functions.launch_counts.restype = ctypes.c_void_p
         functions.launch_forget.argtypes = [ctypes.c_void_p]                # it may be called when Python ends
         self._launcher, self._forget = launcher, functions.launch_forget
         self._handle = functions.launch_region(ctypes.c_void_p(launcher.address), (ctypes.c_int64 * len(words))(*words),
-                                               ctypes.c_int64(len(words)), int(graphs))
+                                               ctypes.c_int64(len(words)), int(graphs), int(measured))
         if not self._handle:
             raise MemoryError("there is no memory for a region")
         self._counts = (ctypes.c_int64 * len(Counts._fields)).from_address(functions.launch_counts(ctypes.c_void_p(self._handle)))

@@ -7,7 +7,7 @@ import pytest
 from dy2static import FallbackWarning
 from dy2static.backends.cuda.launches import launching
 from dy2static.check_gpu import __main__ as command
-from dy2static.check_gpu import calls, launches, models, open_sizes, samples, speed
+from dy2static.check_gpu import calls, launches, models, open_sizes, products, samples, speed
 from dy2static.check_gpu.checks import Checks
 from dy2static.compat import cuda
 from dy2static.native import announce, nvrtc
@@ -46,6 +46,7 @@ def test_what_is_wrong_is_said(few, capsys, monkeypatch):
     first, product = few[0], next(case for case in few if case.name.startswith("matmul"))
     first.expected = [np.asarray(x) + 1 for x in first.expected]
     monkeypatch.setattr(launches, "check", lambda device, report, streams: None)
+    monkeypatch.setattr(products, "check", lambda device, report, seconds: None)
     monkeypatch.setattr(launching, "words_of", lambda step: None)           # products are steps of Python's
     monkeypatch.setattr(EmulatedDevice, "multiply", lambda device, left, right, out: out.fill(device.order))
     assert command.main(["--emulated", "--quick"]) == 1

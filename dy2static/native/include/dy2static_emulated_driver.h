@@ -26,6 +26,9 @@ struct Device {
     int64_t launched, products, order, compute, graphs, patches, replays, launch_status, graph_status;
     int64_t finished, finish_status, loses_nan;        /* products with a bias; what the heuristics give; what ReLU makes of NaN */
     int64_t turns;                                     /* of loops in graphs */
+    /* Algorithms of cublasLt: how many the heuristics give; the time of cuBLAS's own one, and of each of these, in microseconds; the
+       last one that has computed (0: cuBLAS's own); in how many parts its sums were; a time that has passed. */
+    int64_t offered, times[8], algorithm, parts, clock;
     void *stream, *memory;
     char message[256];
 };
@@ -109,6 +112,8 @@ inline int multiply_all(Device *handle, int turn_a, int turn_b, int m, int n, in
 {
     ++handle->products;
     handle->compute = compute;
+    handle->clock += handle->times[0];
+    handle->algorithm = 0;
     for (int number = 0; number < count; ++number) {
         if (type_a == DY_R_32F)
             multiply(turn_a, turn_b, m, n, k, (const float *)a + step_a * number, lda, (const float *)b + step_b * number, ldb,
@@ -159,13 +164,13 @@ inline int scattered(void *handle, int turn_a, int turn_b, int m, int n, int k, 
         return 0; });
 }
 
-/* Products that are finished: bias and ReLU */
+/* Products by cublasLt, also with bias and ReLU */
 
-struct Finish { int compute, turns[2]; uint32_t epilogue; const float *bias; };
-struct Layout { uint64_t rows, columns; int64_t leading; };
-struct Preference { uint64_t workspace; uint32_t alignments[4]; };
+struct Finish { int compute, scale, turns[2]; uint32_t epilogue; const float *bias; };
+struct Layout { int type; uint64_t rows, columns; int64_t leading, step; int count; };
+struct Preference { uint64_t workspace; uint32_t reductions, alignments[4]; };
 
-inline int new_finish(void **made, int compute, int scale) { *made = new Finish{compute, {0, 0}, 1, nullptr}; return scale != DY_R_32F; }
+inline int new_finish(void **made, int compute, int scale) { *made = new Finish{compute, scale, {0, 0}, 1, nullptr}; return 0; }
 
 inline int delete_finish(void *made) { delete (Finish *)made; return 0; }
 
@@ -181,31 +186,64 @@ inline int set_finish(void *made, int attribute, const void *value, size_t size)
 }
 
 inline int new_layout(void **made, int type, uint64_t rows, uint64_t columns, int64_t leading) {
-    *made = new Layout{rows, columns, leading}; return type != DY_R_32F || leading < (int64_t)rows; }
+    *made = new Layout{type, rows, columns, leading, 0, 1}; return leading < (int64_t)rows; }
+
+inline int set_layout(void *made, int attribute, const void *value, size_t size)
+{
+    Layout &layout = *(Layout *)made;
+    switch (attribute) {
+    case 5: memcpy(&layout.count, value, 4); return size != 4;
+    case 6: memcpy(&layout.step, value, 8); return size != 8;
+    default: return INVALID;
+    }
+}
 
 inline int delete_layout(void *made) { delete (Layout *)made; return 0; }
 
-inline int new_preference(void **made) { *made = new Preference{0, {256, 256, 256, 256}}; return 0; }
+inline int new_preference(void **made) { *made = new Preference{0, 7, {256, 256, 256, 256}}; return 0; }
 
 inline int delete_preference(void *made) { delete (Preference *)made; return 0; }
 
 inline int set_preference(void *made, int attribute, const void *value, size_t size)
 {
     if (attribute == 1) { memcpy(&((Preference *)made)->workspace, value, 8); return size != 8; }
+    if (attribute == 3) { memcpy(&((Preference *)made)->reductions, value, 4); return size != 4; }
     if (attribute < 5 || attribute > 8) return INVALID;
     memcpy(((Preference *)made)->alignments + attribute - 5, value, 4);
     return size != 4;
 }
 
-/* An algorithm that needs what it was told of alignments and of the workspace. */
-inline int choose(void *handle, void *, void *, void *, void *, void *, void *preference, int, dy_heuristic *found, int *count)
+/* Algorithms that need what they were told of alignments and of the workspace: alignments, number, parts, how these are added up.  No
+   more than one is given without saying that sums must not be added up where the result is. */
+inline int choose(void *handle, void *, void *, void *, void *, void *, void *preference, int most, dy_heuristic *found, int *count)
 {
-    memset(found, 0, sizeof *found);
-    found->status = (int)((Device *)handle)->finish_status;
-    found->workspace = ((Preference *)preference)->workspace;
-    for (int k = 0; k < 4; ++k) found->algorithm.data[k] = ((Preference *)preference)->alignments[k];
-    *count = 1;
+    const Preference &wanted = *(Preference *)preference;
+    if (most > 1 && wanted.reductions & 1) return INVALID;
+    *count = (int)(((Device *)handle)->offered < most ? ((Device *)handle)->offered : most);
+    for (int number = 0; number < *count; ++number, ++found) {
+        memset(found, 0, sizeof *found);
+        found->status = (int)((Device *)handle)->finish_status;
+        found->workspace = wanted.workspace;
+        for (int k = 0; k < 4; ++k) found->algorithm.data[k] = wanted.alignments[k];
+        found->algorithm.data[4] = (uint64_t)number;
+        found->algorithm.data[5] = 1;
+    }
     return 0;
+}
+
+inline int set_algorithm(dy_algorithm *algorithm, int attribute, const void *value, size_t size)
+{
+    if (attribute < 2 || attribute > 3 || size != 4) return INVALID;
+    algorithm->data[attribute + 3] = 0;
+    memcpy(algorithm->data + attribute + 3, value, 4);
+    return 0;
+}
+
+/* Sums in two to four parts, which are added up in the workspace. */
+inline int check(void *, void *, void *, void *, void *, void *, const dy_algorithm *algorithm, dy_heuristic *found)
+{
+    found->workspace = 64;
+    return algorithm->data[5] > 4 || algorithm->data[6] != 2 ? NOT_SUPPORTED : 0;
 }
 
 inline int finish(void *handle, void *product, const void *, const void *at_a, void *a, const void *at_b, void *b, const void *,
@@ -214,25 +252,45 @@ inline int finish(void *handle, void *product, const void *, const void *at_a, v
     Device *const found = (Device *)handle;
     const Finish how = *(Finish *)product;
     const Layout left = *(Layout *)a, right = *(Layout *)b, out = *(Layout *)d;
-    const uint64_t *const assumed = algorithm->data;
-    const int m = (int)out.rows, n = (int)out.columns, k = (int)(how.turns[0] ? left.rows : left.columns);
+    const dy_algorithm given = *algorithm;
+    const uint64_t *const assumed = given.data;
+    const int m = (int)out.rows, n = (int)out.columns, k = (int)(how.turns[0] ? left.rows : left.columns), number = (int)given.data[4];
     if ((uint64_t)at_a % assumed[0] || (uint64_t)at_b % assumed[1] || (uint64_t)at_d % assumed[3] || at_c != at_d || !memory || !size)
         return INVALID;
     if ((int)(how.turns[0] ? left.columns : left.rows) != m || (int)(how.turns[1] ? right.columns : right.rows) != k) return INVALID;
+    if (left.count != out.count || right.count != out.count || how.scale != (out.type == DY_R_64F ? DY_R_64F : DY_R_32F)) return INVALID;
+    if (found->times[1 + number] < 0) return NOT_SUPPORTED;
     return put(stream, [=] {
-        found->finished += how.bias[0] == how.bias[0];                  /* a trial with NaN is no product of the region */
-        found->compute = how.compute;
         memset(memory, 0xff, size);                                     /* it may be written to */
-        float *const to = (float *)at_d;
-        multiply(how.turns[0], how.turns[1], m, n, k, (const float *)at_a, (int)left.leading, (const float *)at_b, (int)right.leading, to,
-                 (int)out.leading);
+        const int64_t products = found->products;
+        const int status = multiply_all(found, how.turns[0], how.turns[1], m, n, k, at_a, left.type, (int)left.leading, left.step, at_b,
+                                        (int)right.leading, right.step, at_d, (int)out.leading, out.step, out.count, how.compute);
+        found->clock += found->times[1 + number] / (int64_t)given.data[5] - found->times[0];
+        found->algorithm = number + 1;
+        found->parts = (int64_t)given.data[5];
+        if (status || how.epilogue == 1) return status;
+        found->products = products;
+        found->finished += how.bias[0] == how.bias[0];                  /* a trial with NaN is no product of the region */
         for (int j = 0; j < n; ++j) for (int i = 0; i < m; ++i) {
-            float &x = to[(size_t)j * out.leading + i];
+            float &x = ((float *)at_d)[(size_t)j * out.leading + i];
             x += how.bias[i];
             if (how.epilogue == 6) x = x > 0 || (x != x && !found->loses_nan) ? x : 0;
         }
         return 0; });
 }
+
+/* Events note the time of algorithms, in microseconds. */
+
+inline int new_event(void **event, unsigned) { *event = new int64_t(0); return (int)device->graph_status; }
+
+inline int delete_event(void *event) { delete (int64_t *)event; return 0; }
+
+inline int record_event(void *event, void *stream) { return put(stream, [=] { *(int64_t *)event = device->clock; return 0; }); }
+
+inline int wait_for_event(void *) { return recorded.empty() ? 0 : (int)INVALID; }
+
+inline int time_between(float *milliseconds, void *begin, void *end) {
+    *milliseconds = (float)(*(int64_t *)end - *(int64_t *)begin) / 1000; return 0; }
 
 inline int copy_to_host(void *to, uint64_t from, size_t count, void *) { memcpy(to, (const void *)from, count); return 0; }
 
@@ -354,8 +412,9 @@ dy_driver dy_emulated = {
     emulated::set_context, emulated::launch_kernel, emulated::set_bytes, emulated::copy_bytes, emulated::set_stream,
     emulated::set_workspace, emulated::product, emulated::products, emulated::scattered,
     emulated::copy_to_host, emulated::wait, emulated::new_finish, emulated::delete_finish, emulated::set_finish, emulated::new_layout,
-    emulated::delete_layout, emulated::new_preference, emulated::delete_preference, emulated::set_preference, emulated::choose,
-    emulated::finish, emulated::begin_recording, emulated::end_recording,
+    emulated::delete_layout, emulated::set_layout, emulated::new_preference, emulated::delete_preference, emulated::set_preference, emulated::choose,
+    emulated::set_algorithm, emulated::check, emulated::finish, emulated::new_event, emulated::delete_event, emulated::record_event,
+    emulated::wait_for_event, emulated::time_between, emulated::begin_recording, emulated::end_recording,
     emulated::is_recording, emulated::new_graph, emulated::delete_graph, emulated::add_kernel, emulated::add_child,
     emulated::instantiate, emulated::set_kernel, emulated::set_child, emulated::launch_graph, emulated::delete_exec,
     emulated::new_condition, emulated::add_loop};

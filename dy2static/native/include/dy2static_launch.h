@@ -59,14 +59,23 @@ typedef struct { dy_algorithm algorithm; size_t workspace; int status; float wav
     X(cublasLtMatmulDescSetAttribute, (void *product, int attribute, const void *value, size_t size)) \
     X(cublasLtMatrixLayoutCreate, (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading)) \
     X(cublasLtMatrixLayoutDestroy, (void *layout)) \
+    X(cublasLtMatrixLayoutSetAttribute, (void *layout, int attribute, const void *value, size_t size)) \
     X(cublasLtMatmulPreferenceCreate, (void **preference)) \
     X(cublasLtMatmulPreferenceDestroy, (void *preference)) \
     X(cublasLtMatmulPreferenceSetAttribute, (void *preference, int attribute, const void *value, size_t size)) \
     X(cublasLtMatmulAlgoGetHeuristic, (void *handle, void *product, void *a, void *b, void *c, void *d, void *preference, int most, \
                                        dy_heuristic *found, int *count)) \
+    X(cublasLtMatmulAlgoConfigSetAttribute, (dy_algorithm *algorithm, int attribute, const void *value, size_t size)) \
+    X(cublasLtMatmulAlgoCheck, (void *handle, void *product, void *a, void *b, void *c, void *d, const dy_algorithm *algorithm, \
+                                dy_heuristic *found)) \
     X(cublasLtMatmul, (void *handle, void *product, const void *alpha, const void *at_a, void *a, const void *at_b, void *b, \
                        const void *beta, const void *at_c, void *c, void *at_d, void *d, const dy_algorithm *algorithm, void *memory, \
                        size_t size, void *stream)) \
+    X(cuEventCreate, (void **event, unsigned flags)) \
+    X(cuEventDestroy_v2, (void *event)) \
+    X(cuEventRecord, (void *event, void *stream)) \
+    X(cuEventSynchronize, (void *event)) \
+    X(cuEventElapsedTime, (float *milliseconds, void *begin, void *end)) \
     X(cuStreamBeginCapture_v2, (void *stream, int mode)) \
     X(cuStreamEndCapture, (void *stream, void **graph)) \
     X(cuStreamIsCapturing, (void *stream, int *status)) \

@@ -1,6 +1,6 @@
 """The steps of a region as calls: runs of steps in C, and steps that Python has to do between them.
 
-To add a kind of step: a class in `program`, its words in `words`, its function in ``native/launch.c`` (and its name in
+To add a kind of step: a class in `program`, its words in `words`, its function in ``native/launch*.c`` (and its name in
 `launcher.KINDS`), and what it does in Python in `by_python`, which is used where the launcher cannot do it.
 """
 from __future__ import annotations
@@ -130,8 +130,12 @@ def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], ad
         device.multiply(*[_view(device, matrices, addresses) for matrices in (step.left, step.right, step.out)])
 
 
-def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str, Any], alone: bool = False) -> List[Run]:
-    """What launches the steps of a region, in their order.  module: the kernels there.  alone: one run for each step."""
+def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str, Any], alone: bool = False,
+         measured: bool = True) -> List[Run]:
+    """What launches the steps of a region, in their order.
+
+    module: the kernels there.  alone: one run for each step.  measured: whether algorithms of products may be measured.
+    """
     found: List[Run] = []
     launcher = device.launcher()
     steps = [(step, None if launcher is None else words(step, device, module)) for step in function.steps]
@@ -141,7 +145,7 @@ def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str,
             if is_known:
                 assert launcher is not None
                 known = [(step, found_words) for step, found_words in part if found_words is not None]
-                found.append(InC(function.arrays, function.pieces, device, launcher, module, known))
+                found.append(InC(function.arrays, function.pieces, device, launcher, module, known, measured))
             else:
                 found.append(_InPython(function, device, module, part[0][0]))
     return found
@@ -151,17 +155,17 @@ class InC:
     """Steps that the launcher does in one call.
 
     given: how many addresses, or other words, a run is given first.  pieces: where pieces of scratch memory begin.
-    steps: with their words.
+    steps: with their words.  measured: as for `runs`.
     """
 
     def __init__(self, given: int, pieces: Sequence[int], device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
-                 steps: Sequence[Known]):
+                 steps: Sequence[Known], measured: bool = True):
         self.device, self.launcher, self.module, self.steps = device, launcher, module, steps          # the kernels stay loaded
         self.needs_products = any(one.kind in OF_LIBRARIES for _, one in steps)
         all_words = [given, len(pieces), *pieces]
         for _, found in steps:
             all_words += found.flat()
-        self.region: Region = launcher.region(all_words, graphs=bool(config.GPU_GRAPHS.value))
+        self.region: Region = launcher.region(all_words, graphs=bool(config.GPU_GRAPHS.value), measured=measured)
 
     def __call__(self, addresses: Sequence[int]) -> None:
         failure = self.region(self.device.place(self.needs_products), addresses)

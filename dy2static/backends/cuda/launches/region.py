@@ -170,7 +170,8 @@ class DeviceRegion:
         return function, self._device.load(function.kernels)
 
     def _runs(self, function: DeviceFunction, module: Mapping[str, Any]) -> List[Run]:
-        clock, found = self._clock, runs(function, self._device, module, alone=self._clock is not None)
+        clock, is_fixed = self._clock, isinstance(self.function, DeviceFunction)            # fresh sizes come in each call, perhaps
+        found = runs(function, self._device, module, alone=clock is not None, measured=is_fixed)
         if clock is None:
             return found
         return [_timed(run, clock, self._part(clock, nodes)) for run, nodes in zip(found, function.origins)]
