@@ -107,6 +107,14 @@ ROWS = {
     "few filters": windows(3, 1, 30, 6, (30, 14), (3, 3), pad=(1, 1)),
     "sixteen filters": windows(2, 2, 3, 16, (25, 21), (5, 5), stride=(1, 1), pad=(2, 2)),
     "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
+    "patches": windows(5, 1, 3, 20, (16, 12), (4, 4), stride=(4, 4)),
+    "patches, deep": windows(2, 1, 3, 30, (32, 48), (16, 16), stride=(16, 16)),
+    "patches, some taps alone": windows(2, 1, 3, 30, (14, 35), (7, 7), stride=(7, 7)),
+    "patches of groups, with gaps": windows(2, 2, 3, 7, (13, 23), (3, 5), stride=(2, 6), dilate=(2, 1)),
+    "patches beyond the image": windows(2, 1, 3, 7, (9, 14), (4, 4), stride=(4, 4), extra=1),
+    "patches, one axis": windows(3, 1, 4, 9, (50,), (7,), stride=(9,)),
+    "patches, three axes": windows(2, 1, 2, 3, (5, 4, 17), (2, 2, 4), stride=(2, 2, 5)),
+    "one patch": windows(1, 1, 2, 3, (5, 6), (5, 6), stride=(5, 6)),
     "no batch, many windows": windows(0, 1, 3, 40, (60000, 4), (3, 3), pad=(1, 1)),
     "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
 }
@@ -145,7 +153,7 @@ def test_convolutions(call, row):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("row", ["strided and dilated", "a channel each, wide rows", "a channel each, every second of odd rows",
-                                 "added, deep", "added, odd rows", "added, many places"])
+                                 "added, deep", "added, odd rows", "added, many places", "patches, some taps alone"])
 def test_in_double_precision(call, row):
     compare(call, "f64", ROWS[row])
 

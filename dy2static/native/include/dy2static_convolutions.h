@@ -332,6 +332,23 @@ DY_INLINE void gather_rows(const int64_t found, const int64_t depth, DY_T *to, c
     }
 }
 
+/* Places that are apart: four taps that lie side by side are read at a time, of four places; nothing else is read. */
+static void gather_apart(DY_T *to, const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where,
+                         const int64_t *from)
+{
+    int64_t l = 0;
+    for (int64_t some; l < depth; l += some, to += some * COLUMNS) {
+        const DY_T *const tap = planes + where[l];
+        int64_t j = 0;
+        some = l + 4 <= depth && where[l + 3] == where[l] + 3 ? 4 : 1;
+        for (; some == 4 && j + 4 <= columns; j += 4)
+            transpose_rows(tap + from[j], tap + from[j + 1], tap + from[j + 2], tap + from[j + 3], to + j, COLUMNS);
+        for (; j < columns; j++)
+            for (int64_t t = 0; t < some; t++)
+                to[t * COLUMNS + j] = tap[from[j] + t];
+    }
+}
+
 /* Columns of a panel: for each of `depth` taps, what it meets at each place. */
 static void gather_panel(DY_T *to, const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where,
                          const int64_t *from)
@@ -340,6 +357,10 @@ static void gather_panel(DY_T *to, const int64_t depth, const int64_t columns, c
     const int64_t found = find_runs(columns, from, WIDTH, runs);
     if (columns < COLUMNS)                      /* what was left there must not raise flags */
         memset(to, 0, depth * COLUMNS * sizeof(DY_T));
+    if (found == columns) {
+        gather_apart(to, depth, columns, planes, where, from);
+        return;
+    }
     switch (found) {
     case 1: gather_rows(1, depth, to, planes, where, runs); break;
     case 2: gather_rows(2, depth, to, planes, where, runs); break;
@@ -350,9 +371,7 @@ static void gather_panel(DY_T *to, const int64_t depth, const int64_t columns, c
         if (found <= COLUMNS / 2)
             gather_rows(found, depth, to, planes, where, runs);
         else
-            for (int64_t l = 0; l < depth; l++)
-                for (int64_t j = 0; j < columns; j++)
-                    to[l * COLUMNS + j] = planes[where[l] + from[j]];
+            gather_apart(to, depth, columns, planes, where, from);
     }
 }
 
@@ -414,6 +433,8 @@ static void finish(const dy_after *after, const int64_t begin, const int64_t end
     }
 }
 
+#include "dy2static_patches.h"
+
 /* Whether places are gathered, by rules or as the windows say. */
 static int gathers(const dy_windows *w, const places *at, const int64_t rows)
 {
@@ -427,18 +448,24 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
-    const int sparse = gathers(w, &at, w->out), plane = !sparse && is_plane(w);
+    const int patches = w->algorithm != DY_IN_PLACE && are_patches(w), sparse = patches || gathers(w, &at, w->out);
+    const int plane = patches || !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = strip_size(sparse, w->out, columns, &at);
+    const int64_t filled = plane ? 0 : l.total * images;
     int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
-                                  + (l.total * images + packed + strips + panels_size(sparse)) * sizeof(DY_T));
+                                  + (filled + packed + strips + panels_size(sparse)) * sizeof(DY_T));
     if (!where)
         return 1;
     int64_t *const from = where + rounded(depth), *const to = from + columns;
-    DY_T *const planes = (DY_T *)(to + columns), *const rows = planes + l.total * images, *const strip = rows + packed;
-    find_taps(where, &l, w);
-    if (sparse)
-        find_places(&at, images, from, l.total, to, next_y);
+    DY_T *const planes = (DY_T *)(to + columns), *const rows = planes + filled, *const strip = rows + packed;
+    if (patches) {
+        find_patches(w, images, where, from, to, next_y);
+    } else {
+        find_taps(where, &l, w);
+        if (sparse)
+            find_places(&at, images, from, l.total, to, next_y);
+    }
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * depth) {
         for (int64_t i = 0; !sparse && i < w->out; i++)
             for (int64_t s = 0; s < depth; s += DEPTH)
@@ -446,13 +473,14 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
             DY_T *const result = y + n * next_y + g * w->out * useful;
+            const DY_T *const image = x + n * next_x + g * w->in * count(w->image), *const read = plane ? image : planes;
             for (int64_t i = 0; i < here && !plane; i++)
-                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
+                fill_planes(planes + i * l.total, &l, w, image + i * next_x);
             for (int64_t u = 0; sparse && u < here * useful; u += GATHERED)
-                gathered_product(w->out, depth, filters, 1, where, planes, least(GATHERED, here * useful - u), from + u, to + u,
+                gathered_product(w->out, depth, filters, 1, where, read, least(GATHERED, here * useful - u), from + u, to + u,
                                  useful, result, strip, strip + strips);
             if (!sparse)
-                tapped_product(w->out, depth, rows, where, plane ? x + n * next_x + g * w->in * useful : planes, &at, result, strip);
+                tapped_product(w->out, depth, rows, where, read, &at, result, strip);
             if (g == w->groups - 1)
                 finish(after, n, n + here);
         }

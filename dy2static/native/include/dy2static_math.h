@@ -103,11 +103,9 @@ D2S_FUNCTION float d2s_expm1_part_f32(float x, uint32_t *k) {
     r = D2S_FMAF(n, -0x1.7f7d1cp-20f, r);
     *k = d2s_bits_f32(shifted) - 0x4b400000u;
     /* (exp(r) - 1 - r) / r^2 on [-0.3473, 0.3473], error 6.6e-8 */
-    float p = D2S_FMAF(0x1.6d11fep-10f, r, 0x1.120c62p-7f);
-    p = D2S_FMAF(p, r, 0x1.555518p-5f);
-    p = D2S_FMAF(p, r, 0x1.5554dcp-3f);
+    float s = r * r, p = D2S_FMAF(D2S_FMAF(0x1.6d11fep-10f, r, 0x1.120c62p-7f), s, D2S_FMAF(0x1.555518p-5f, r, 0x1.5554dcp-3f));
     p = D2S_FMAF(p, r, 0.5f);
-    return D2S_FMAF(r * r, p, r);
+    return D2S_FMAF(s, p, r);
 }
 
 D2S_FUNCTION double d2s_expm1_part_f64(double x, uint64_t *k) {
@@ -224,11 +222,8 @@ D2S_FUNCTION float erf_f32(float x) {
     float a = d2s_of_bits_f32(u > most ? most : u), z = a * a;
     bool near = (int32_t)u < (int32_t)d2s_bits_f32(0.9375f);
     /* log(erfc(a)) / a on [0.9375, 4], error of the result 2.8e-9 */
-    float q = D2S_FMAF(0x1.be8f34p-13f, a, -0x1.a4436ep-9f);
-    q = D2S_FMAF(q, a, 0x1.769464p-6f);
-    q = D2S_FMAF(q, a, -0x1.aefa64p-4f);
-    q = D2S_FMAF(q, a, -0x1.458116p-1f);
-    q = D2S_FMAF(q, a, -0x1.20e5b2p+0f);
+    float q = D2S_FMAF(D2S_FMAF(0x1.be8f34p-13f, a, -0x1.a4436ep-9f), z, D2S_FMAF(0x1.769464p-6f, a, -0x1.aefa64p-4f));
+    q = D2S_FMAF(q, z, D2S_FMAF(-0x1.458116p-1f, a, -0x1.20e5b2p+0f));
     float y = d2s_expm1_part_f32(a * q, &k) + 1.0f;
     y = D2S_FMAF(-y, d2s_two_to_f32(k), 1.0f);
     /* erf(x) / x - 1 in z = x^2 on [0, 0.879], error 5.3e-10 */

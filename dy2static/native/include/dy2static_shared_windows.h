@@ -203,6 +203,8 @@ static int64_t rules_for(const int64_t function, const dy_windows *windows)
         return way_of_grad_weight(w);
     if (function == TRANSPOSED && adds_windows(windows))
         return DY_ADDED;
+    if (function == FORWARD && are_patches(w))
+        return DY_GATHERED;
     const layout l = lay_out(w);
     const places at = function == FORWARD ? places_of(l.plane, w->spots) : places_of_classes(w);
     return is_sparse(&at, function == FORWARD ? w->out : w->in) ? DY_GATHERED : DY_IN_PLACE;
