@@ -51,11 +51,16 @@ MORE: Dict[str, Tuple[Sample, ...]] = {
     "cumsum": (sample((3, 700), axis=1), sample((300, 5), axis=0), sample((5000, 3), axis=0)),
     "cumprod": (sample((3, 40), axis=1, low=0.9, high=1.1),),
     "put": (sample((5, 6), (3, 2), np.array([2, -4, 2]), index=("at", slice(4, 0, -2))),
-            sample((4, 5), (2, 3), np.array([[1], [3]]), np.array([0, 2, 4]), index=("at", "at"))),
+            sample((4, 5), (2, 3), np.array([[1], [3]]), np.array([0, 2, 4]), index=("at", "at")),
+            sample((400, 3), (300, 3), np.arange(300) * 7 % 400 - 200, index=("at",))),
     "add_at": (sample((4, 6, 3), (3, 4, 2), np.array([1, -1, 1]), index=(slice(0, 4), "at", slice(0, 3, 2))),
                sample((4, 6, 3), (3, 6), np.array([1, -1, 1]), np.array(2), index=("at", slice(0, 6), "at")),
-               sample((4, 6), (3, 1, 6), np.array([1, -1, 1]), index=("at", None))),
-    "scatter_add": (sample((2, 200, 70), np.arange(200) % 5 - 2, axis=1, shape=(2, 5, 70)),),
+               sample((4, 6), (3, 1, 6), np.array([1, -1, 1]), index=("at", None)),
+               sample((6, 40, 5), (3, 300, 5), np.arange(300) * 7 % 37 - 20, index=(slice(0, 6, 2), "at"))),
+    "add_along": (sample((3, 300), np.arange(900).reshape(3, 300) * 7 % 37 - 20, size=40),),
+    "scatter_add": (sample((2, 200, 70), np.arange(200) % 5 - 2, axis=1, shape=(2, 5, 70)),
+                    sample((700, 50), np.arange(700) * 7 % 37 - 20, shape=(40, 50)),
+                    sample((300, 1100), np.arange(300) % 3, shape=(9, 1100))),
 }
 
 

@@ -11,7 +11,7 @@ from cupy_double import on_device, on_double
 from numpy_on_double import array
 
 from dy2static import InputSpec, to_static
-from dy2static.backends.cuda.kernels import alone, scans
+from dy2static.backends.cuda.kernels import scans, scatter
 from dy2static.backends.cuda.launches import region
 from dy2static.backends.cuda.nests import elements, rows, sums
 from dy2static.backends.cuda.text import function
@@ -25,7 +25,7 @@ cupy = chainer.backends.cuda.cupy
 
 #: Numbers that decide on schedules, so low that small arrays have all of them.
 LOW = ((elements, "VECTORS", 200), (rows, "SHARED_ROW", 200), (rows, "OWN", 64), (sums, "_FEW_ACROSS", 4),
-       (sums, "_SUMMED", 1), (scans, "SHORT", 4), (scans, "MANY", 100), (alone, "_COMPARED", 300))
+       (sums, "_SUMMED", 1), (scans, "SHORT", 4), (scans, "MANY", 100), (scatter, "_COMPARED", 300))
 
 
 def holds(name, problem):

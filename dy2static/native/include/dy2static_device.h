@@ -134,6 +134,15 @@ template <class T, int N> static __device__ __forceinline__ void dy_store(T *to,
 #define DY_WARP 32
 #define DY_ALL_LANES 0xffffffffu
 
+/* An index that wraps around a size, in the type of the size. */
+template <class I, class T> static __device__ __forceinline__ I dy_wrapped(T index, I size)
+{
+    const int64_t at = (int64_t)index;
+    if (at >= 0 && at < size)
+        return (I)at;
+    return (I)(at % size < 0 ? at % size + size : at % size);
+}
+
 /* The operations of reductions; NaN wins in max and min, as in NumPy. */
 struct dy_sum { template <class T> static __device__ T of(T a, T b) { return a + b; } };
 struct dy_prod { template <class T> static __device__ T of(T a, T b) { return a * b; } };
@@ -247,5 +256,77 @@ template <class Op, class T> static __device__ T dy_scanned(T x, T start, T &all
     }
     __syncthreads();                                    /* part is used again by the next scan */
     return Op::of(before, x);
+}
+
+/* How many items each thread of a block tests in a tile: bits for 8 warps are words for the lanes of one. */
+#define DY_TESTED 4
+
+/* Whether an item from a number on, before another one, passes a test.  All threads of the block come here and get the same;
+ * blockDim.x is a multiple of 32, at most 256. */
+template <class I, class Test> static __device__ bool dy_is_among(I begin, I end, Test test)
+{
+    for (I first = begin; first < end; first += DY_TESTED * blockDim.x) {
+        bool found = false;
+        #pragma unroll
+        for (int t = 0; t < DY_TESTED; ++t) {
+            const I n = first + t * blockDim.x + threadIdx.x;
+            found |= n < end && test(n);
+        }
+        if (__syncthreads_or(found))
+            return true;
+    }
+    return false;
+}
+
+/* Add to the sums of each thread the items in such a range that pass a test, in their order.  Threads have columns that are
+ * blockDim.x apart, the first at `column`.  item: a column of an item.  U: how many items are loaded before the first is added. */
+template <int U, int J, class I, class T, class Test, class Item> static __device__ void dy_add_items(
+    T (&sums)[J], I begin, I end, I column, I columns, Test test, Item item)
+{
+    DY_SHARED(unsigned, masks, DY_WARP);
+    const int lane = threadIdx.x % DY_WARP, warp = threadIdx.x / DY_WARP, warps = blockDim.x / DY_WARP;
+    for (I first = begin; first < end; first += DY_TESTED * blockDim.x) {
+        bool found[DY_TESTED], is_any = false;
+        #pragma unroll
+        for (int t = 0; t < DY_TESTED; ++t) {
+            const I n = first + t * blockDim.x + threadIdx.x;
+            found[t] = n < end && test(n);
+            is_any |= found[t];
+        }
+        if (!__syncthreads_or(is_any))                      /* all have read masks by now */
+            continue;
+        #pragma unroll
+        for (int t = 0; t < DY_TESTED; ++t) {
+            const unsigned mask = __ballot_sync(DY_ALL_LANES, found[t]);
+            if (lane == 0)
+                masks[t * warps + warp] = mask;
+        }
+        __syncthreads();
+        const unsigned mine = lane < DY_TESTED * warps ? masks[lane] : 0;
+        for (unsigned words = __ballot_sync(DY_ALL_LANES, mine != 0); words; words &= words - 1) {
+            const int word = __ffs(words) - 1;
+            unsigned mask = __shfl_sync(DY_ALL_LANES, mine, word);
+            while (mask) {
+                T loaded[U][J];
+                I number[U];
+                #pragma unroll
+                for (int u = 0; u < U; ++u, mask &= mask - 1) {
+                    number[u] = mask ? first + word * DY_WARP + __ffs(mask) - 1 : -1;
+                    #pragma unroll
+                    for (int j = 0; j < J; ++j) {
+                        const I c = column + j * blockDim.x;
+                        loaded[u][j] = number[u] >= 0 && c < columns ? item(number[u], c) : (T)0;
+                    }
+                }
+                #pragma unroll
+                for (int u = 0; u < U; ++u)
+                    if (number[u] >= 0) {
+                        #pragma unroll
+                        for (int j = 0; j < J; ++j)
+                            sums[j] += loaded[u][j];
+                    }
+            }
+        }
+    }
 }
 #endif

@@ -44,6 +44,7 @@ inline std::vector<Fiber> fibers;
 inline std::vector<Warp> warps;
 inline std::map<std::pair<unsigned, const void *>, std::vector<char>> shared_memory;
 inline unsigned current, arrived, block_phase, threads;
+inline bool votes[2];
 inline dim3 grid_dim, block_dim, block_index, thread_index;
 inline jmp_buf scheduler;
 inline void (*body)(void **);
@@ -79,6 +80,15 @@ inline void sync(int line) {
     f.waits = 0;
 }
 
+/* The same, where each thread gets whether anything was true for one of them. */
+inline bool sync_any(bool is, int line) {
+    const unsigned mine = block_phase & 1;
+    if (!arrived) votes[mine] = false;
+    votes[mine] |= is;
+    sync(line);
+    return votes[mine];
+}
+
 /* All lanes of the warp give a value, and each gets that of another lane. */
 template <class T> T exchange(unsigned mask, T value, unsigned from, int line) {
     static_assert(sizeof(T) <= 8, "a register or two");
@@ -94,6 +104,16 @@ template <class T> T exchange(unsigned mask, T value, unsigned from, int line) {
     fibers[current].waits = 0;
     T result; memcpy(&result, &w.slots[mine & 1][from < WARP ? from : lane], sizeof result);
     return result;
+}
+
+/* A bit of each lane of the warp. */
+inline unsigned ballot(unsigned mask, bool is, int line) {
+    const Warp &w = warps[current / WARP];
+    const unsigned mine = w.phase;
+    unsigned bits = 0;
+    exchange(mask, (unsigned)is, current % WARP, line);
+    for (int lane = 0; lane < WARP; ++lane) bits |= (unsigned)(w.slots[mine & 1][lane] & 1) << lane;
+    return bits;
 }
 
 /* The memory of a place in the text, which is another one for each type where that is in a template. */
@@ -174,6 +194,9 @@ extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsign
 #define blockIdx emu::block_index
 #define threadIdx emu::thread_index
 #define __syncthreads() emu::sync(__LINE__)
+#define __syncthreads_or(is) emu::sync_any(is, __LINE__)
+#define __ballot_sync(mask, is) emu::ballot(mask, is, __LINE__)
+#define __ffs(bits) __builtin_ffs((int)(bits))
 #define __shfl_down_sync(mask, x, by) emu::exchange(mask, x, emu::current % 32 + (by), __LINE__)
 #define __shfl_up_sync(mask, x, by) emu::exchange(mask, x, emu::current % 32 - (by), __LINE__)
 #define __shfl_xor_sync(mask, x, by) emu::exchange(mask, x, (emu::current % 32) ^ (by), __LINE__)

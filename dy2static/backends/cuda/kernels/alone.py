@@ -4,7 +4,6 @@ An index that is out of range wraps, as in CuPy; eager code raises no error eith
 """
 from __future__ import annotations
 
-import functools
 import math
 from typing import Callable, Dict
 
@@ -12,21 +11,18 @@ import numpy as np
 
 from ....ir.dims import Size
 from ....ir.graph import Node
-from ....ir.shapes import broadcast_shapes
-from ....ir.template import AT
 from ...loops.layout import Place, compact_strides, indexed, place_of, reshaped
-from ..text.dtypes import constant, loaded, register_type
-from ..text.function import FunctionText, KernelText
-from ..text.indices import address, split_index
-from ..text.operands import element, wrapped
+from ..text.dtypes import constant, register_type
+from ..text.function import FunctionText
+from ..text.indices import split_index
+from ..text.operands import axes_of, element, wrapped
+from .index_arrays import axes_of_arrays, first_axis_of_arrays, other_axes, shape_together
 from .joins import JOINS
 from .products import multiplied
 from .scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
+from .scatter import SCATTERS
 from .windows import WINDOWS
 from .writes import WRITES
-
-#: Comparisons up to which each element of a sum of picked rows looks at all indices; else one thread goes down each column.
-_COMPARED = 1 << 32
 
 
 def _reshape(function: FunctionText, node: Node) -> None:
@@ -91,8 +87,8 @@ def _take(function: FunctionText, node: Node) -> None:
     count = math.prod(value.shape)
     names = [f"k{a}" for a in range(value.ndim)]
     kernel = function.elements(count, value.shape, names)
-    picked = {a: names[axis + a] for a in range(indices.ndim)}
-    wrapped(kernel, "at", element(function, kernel, indices, picked), x.shape[axis])
+    taken = {a: names[axis + a] for a in range(indices.ndim)}
+    kernel.line(f"const dy_index at = {wrapped(element(function, kernel, indices, taken), x.shape[axis])};")
     where = {a: names[a] if a < axis else "at" if a == axis else names[a + indices.ndim - 1] for a in range(x.ndim)}
     kernel.line(f"{kernel.memory(value, True)}[k] = {element(function, kernel, x, where)};")
     function.launch_elements(kernel, count)
@@ -103,103 +99,22 @@ def _take_along(function: FunctionText, node: Node) -> None:
     count = math.prod(value.shape)
     names = {a: f"k{a}" for a in range(value.ndim)}
     kernel = function.elements(count, value.shape, list(names.values()))
-    wrapped(kernel, "at", element(function, kernel, indices, names), x.shape[axis])
+    kernel.line(f"const dy_index at = {wrapped(element(function, kernel, indices, names), x.shape[axis])};")
     kernel.line(f"{kernel.memory(value, True)}[k] = {element(function, kernel, x, {**names, axis: 'at'})};")
     function.launch_elements(kernel, count)
 
 
-def _add_along(function: FunctionText, node: Node) -> None:
-    """Each element looks at all indices of its line, which mostly is one: no two threads add to one place."""
-    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
-    count, type = math.prod(value.shape), register_type(value.dtype)
-    names = {a: f"k{a}" for a in range(value.ndim)}
-    kernel = function.elements(count, value.shape, list(names.values()))
-    kernel.line(f"{type} all = 0;")
-    kernel.open(f"for (int n = 0; n < {indices.shape[axis]}; ++n) {{")
-    there = {**names, axis: "n"}
-    wrapped(kernel, "at", element(function, kernel, indices, there), value.shape[axis])
-    kernel.line(f"if (at == {names[axis]}) all += {element(function, kernel, x, there)};")
-    kernel.close()
-    kernel.line(f"{kernel.memory(value, True)}[k] = all;")
-    function.launch_elements(kernel, count)
-
-
-def _scatter_add(function: FunctionText, node: Node) -> None:
-    """Rows of equal index add up in the order of the indices: no two threads add to one place."""
-    (value,), (_, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
-    numbers, size = math.prod(indices.shape), value.shape[axis]
-    count = math.prod(value.shape)
-    are_few = function.late(lambda count, numbers: count * numbers <= _COMPARED, count, numbers)
-    function.either(are_few, lambda: _scatter_each(function, node, count, numbers, size),
-                    lambda: _scatter_columns(function, node, count // size, numbers, size))
-
-
-def _scattered(function: FunctionText, node: Node, kernel: KernelText, names: Dict[int, str]) -> str:
-    """Define the row that number ``n`` of the indices names; gives the element of ``x`` that goes there."""
-    x, indices = node.inputs
-    axis, size = node.attrs["axis"], node.outputs[0].shape[node.attrs["axis"]]
-    parts = {a: f"n / {after} % {indices.shape[a]}" for a, after in enumerate(compact_strides(indices.shape))}
-    wrapped(kernel, "at", element(function, kernel, indices, parts), size)
-    where = {**{a: names[a] for a in range(axis)}, **{axis + a: text for a, text in parts.items()},
-             **{a + indices.ndim - 1: names[a] for a in names if a > axis}}
-    return element(function, kernel, x, where)
-
-
-def _scatter_each(function: FunctionText, node: Node, count: Size, numbers: Size, size: Size) -> None:
-    """One thread for each element of the result, which looks at all indices."""
-    (value,), axis = node.outputs, node.attrs["axis"]
-    names = {a: f"k{a}" for a in range(value.ndim)}
-    kernel = function.elements(count, value.shape, list(names.values()))
-    kernel.line(f"{register_type(value.dtype)} all = 0;")
-    kernel.open(f"for (int n = 0; n < {numbers}; ++n) {{")
-    picked = _scattered(function, node, kernel, names)
-    kernel.line(f"if (at == {names[axis]}) all += {picked};")
-    kernel.close()
-    kernel.line(f"{kernel.memory(value, True)}[k] = all;")
-    function.launch_elements(kernel, count)
-
-
-def _scatter_columns(function: FunctionText, node: Node, count: Size, numbers: Size, size: Size) -> None:
-    """One thread for each column of the result, which goes through the indices."""
-    (value,), axis = node.outputs, node.attrs["axis"]
-    function.clear(value)
-    names = {a: f"k{a}" for a in range(value.ndim) if a != axis}
-    kernel = function.elements(count, [value.shape[a] for a in names], list(names.values()))
-    kernel.open(f"for (dy_index n = 0; n < {numbers}; ++n) {{")
-    picked = _scattered(function, node, kernel, names)
-    strides = compact_strides(value.shape)
-    to = address(0, [(name, strides[a]) for a, name in names.items()] + [("at", strides[axis])])
-    place = f"{kernel.memory(value, True)}[{to}]"
-    kernel.line(f"{place} = {loaded(place, value.dtype)} + {picked};")
-    kernel.close()
-    function.launch_elements(kernel, count)
-
-
 def _pick(function: FunctionText, node: Node) -> None:
-    """Elements by arrays of indices: the axes that these make stand together, in front if they are apart in the index."""
+    """Elements by arrays of indices."""
     (value,), (x, *numbers), index = node.outputs, node.inputs, node.attrs["index"]
-    together = functools.reduce(broadcast_shapes, [array.shape for array in numbers])
-    places = [place for place, entry in enumerate(index) if not (entry is None or isinstance(entry, tuple))]
-    before = places[0] if places[-1] - places[0] < len(places) else 0
-    names = [f"k{a}" for a in range(value.ndim)]
+    together, first, names = shape_together(numbers), first_axis_of_arrays(index), axes_of(value.ndim, "k")
     kernel = function.elements(math.prod(value.shape), value.shape, names)
-    common, others = names[before:before + len(together)], iter(names[:before] + names[before + len(together):])
-    where: Dict[int, str] = {}
-    arrays, axis = iter(numbers), 0
-    for entry in index:
-        if entry is None:
-            next(others)
-            continue
-        if isinstance(entry, tuple):
-            where[axis] = f"{entry[0]} + {next(others)} * {entry[2]}"
-        elif entry == AT:
-            array = next(arrays)
-            at = {a: name for a, (name, n) in enumerate(zip(common[len(common) - array.ndim:], array.shape)) if n != 1}
-            wrapped(kernel, f"at{axis}", element(function, kernel, array, at), x.shape[axis])
-            where[axis] = f"at{axis}"
-        else:
-            where[axis] = str(entry)
-        axis += 1
+    common = names[first:first + len(together)]
+    where = other_axes(index, x.ndim, names[:first] + names[first + len(together):])
+    for axis, array in zip(axes_of_arrays(index), numbers):
+        at = {a: name for a, (name, n) in enumerate(zip(common[len(common) - array.ndim:], array.shape)) if n != 1}
+        kernel.line(f"const dy_index at{axis} = {wrapped(element(function, kernel, array, at), x.shape[axis])};")
+        where[axis] = f"at{axis}"
     kernel.line(f"{kernel.memory(value, True)}[k] = {element(function, kernel, x, where)};")
     function.launch_elements(kernel, math.prod(value.shape))
 
@@ -246,6 +161,5 @@ def _argument_of_lines(function: FunctionText, node: Node, lines: Size, by_block
 #: Ops by name.
 ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
     "matmul": multiplied, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice,
-    "constant": _constant, "arange": _arange, "philox": _philox, "take": _take, "take_along": _take_along, "add_along": _add_along,
-    "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument,
-    **JOINS, **WINDOWS, **SCANS, **WRITES}
+    "constant": _constant, "arange": _arange, "philox": _philox, "take": _take, "take_along": _take_along,
+    "pick": _pick, "argmax": _argument, "argmin": _argument, **JOINS, **SCANS, **SCATTERS, **WINDOWS, **WRITES}

@@ -69,10 +69,10 @@ class KernelText:
         self.line(head)
         self.depth += 1
 
-    def close(self) -> None:
-        """End a block."""
+    def close(self, behind: str = "") -> None:
+        """End a block.  behind: what follows on the line."""
         self.depth -= 1
-        self.line("}")
+        self.line("}" + behind)
 
     def variable(self) -> str:
         """A new name."""

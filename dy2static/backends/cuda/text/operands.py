@@ -1,11 +1,11 @@
 """Elements of operands as expressions in kernels."""
 from __future__ import annotations
 
-from typing import Mapping, Tuple
+from typing import List, Mapping, Sequence, Tuple
 
 from ....ir.dims import Size
 from ....ir.graph import Value
-from ...loops.layout import place_of
+from ...loops.layout import compact_strides, place_of
 from .function import FunctionText, KernelText
 from .indices import address
 
@@ -18,10 +18,24 @@ def element(function: FunctionText, kernel: KernelText, value: Value, names: Map
     return kernel.read(place.base, address(place.offset, [(f"({name})", place.strides[axis]) for axis, name in names.items()]))
 
 
-def wrapped(kernel: KernelText, name: str, text: str, size: Size) -> None:
-    """Define an index that wraps."""
-    kernel.line(f"int64_t {name} = (int64_t){text} % {size};")
-    kernel.line(f"if ({name} < 0) {name} += {size};")
+def numbered_element(function: FunctionText, kernel: KernelText, value: Value, number: str, shape: Sequence[Size]) -> str:
+    """An element of an operand, broadcast to a shape.  number: of the element in the order of memory there."""
+    place = function.places.of(value)
+    if place.base.ndim and place.compact and value.shape == tuple(shape):
+        return kernel.read(place.base, address(place.offset, [(number, 1)]))
+    parts = parts_of(number, shape)[len(shape) - value.ndim:]
+    return element(function, kernel, value, {axis: parts[axis] for axis, size in enumerate(value.shape) if size != 1})
+
+
+def parts_of(number: str, shape: Sequence[Size]) -> List[str]:
+    """The index along each axis of a shape.  number: of the element in the order of memory."""
+    parts = [number if after == 1 else f"{number} / {after}" for after in compact_strides(shape)]
+    return [part if axis == 0 else f"{part} % {size}" for axis, (part, size) in enumerate(zip(parts, shape))]
+
+
+def wrapped(text: str, size: Size) -> str:
+    """An index that wraps."""
+    return f"dy_wrapped<dy_index>({text}, {size})"
 
 
 def axes_of(count: int, letter: str) -> Tuple[str, ...]:
