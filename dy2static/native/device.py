@@ -55,6 +55,7 @@ class CupyDevice:
         self.architecture = f"sm_{capability}"
         self._workspace = drivers.workspace_of((int(capability[:-1]), int(capability[-1])))
         self._workspaces: Dict[Hashable, Any] = {}
+        self._latest: Tuple[Hashable, int] = None, 0     # the stream that asked for memory last, and the address of that
         self._lock, self._made = threading.Lock(), False
         self._launcher: Optional[Launcher] = None
         self._cudnn: Optional[cudnn.Cudnn] = None
@@ -107,9 +108,11 @@ class CupyDevice:
         stream = int(self._cupy.cuda.get_current_stream().ptr)
         if not products:
             return Place(stream)
-        modes = sum([int(self._cupy._core.get_compute_type(dtype)) << 8 * k for k, dtype in enumerate(_FLOATS)])
-        modes |= freedom() | measuring()
-        return Place(stream, self._memory((stream, threading.get_ident()) if stream == _OF_THREAD else stream), modes)
+        half, single, double = map(self._cupy._core.get_compute_type, _FLOATS)
+        modes = half | single << 8 | double << 16 | freedom() | measuring()
+        user: Hashable = (stream, threading.get_ident()) if stream == _OF_THREAD else stream
+        latest, address = self._latest
+        return Place(stream, address if latest == user else self._memory(user), modes)
 
     def _memory(self, stream: Hashable) -> int:
         """The address of the memory that products use on the current stream."""
@@ -120,7 +123,8 @@ class CupyDevice:
             self._workspaces[stream] = memory
             while len(self._workspaces) > _MOST_STREAMS:
                 self._workspaces.pop(next(iter(self._workspaces)))
-        return int(memory.data.ptr)
+            self._latest = stream, int(memory.data.ptr)
+            return self._latest[1]
 
     def error(self, failure: Failure) -> Exception:
         """The exception of CuPy for what a run reports."""

@@ -15,6 +15,7 @@ extern int PySet_Contains(PyObject *, PyObject *);
 extern PyObject *_PyType_Lookup(void *, PyObject *);
 extern PyObject *PyDict_New(void);
 extern int PyDict_Next(PyObject *, intptr_t *, PyObject **, PyObject **);
+extern int PyGC_Disable(void) __attribute__((weak)), PyGC_Enable(void) __attribute__((weak));       /* since Python 3.10 */
 
 typedef struct {
     PyObject head;
@@ -181,11 +182,34 @@ static int has_keys(PyObject *dict, PyObject *expected)
     return HOLDS;
 }
 
-/* Whether it is an array as `fits` wants it. */
+/* Whether it is an array of this shape and dtype on the GPU of this number.  CuPy makes a new tuple of the lengths of its axes: the
+   garbage collector, which may run Python code, has to wait. */
+static int is_on_device(PyObject *object, PyObject *const *wanted)
+{
+    if (object->type != k_device_array)
+        return MISSED;
+    if (!PyGC_Disable)
+        return UNKNOWN;
+    const int collects = PyGC_Disable();
+    PyObject *data = PyObject_GetAttr(object, s_data), *shape = PyObject_GetAttr(object, s_shape), *dtype = dtype_of(object);
+    int failed = !shape || !dtype;
+    const int64_t number = number_of(data, s_device_id, &failed);
+    int told = failed ? UNKNOWN : holds(number == PyLong_AsLongLong(wanted[2]) && PyObject_RichCompareBool(shape, wanted[0], 2) == 1
+                                        && (dtype == wanted[1] || PyObject_RichCompareBool(dtype, wanted[1], 2) == 1));
+    drop(data), drop(shape);
+    PyErr_Clear();
+    if (collects)
+        PyGC_Enable();
+    return told;
+}
+
+/* Whether it is an array as `fits` wants it, or as the three parts for one on a GPU say. */
 static int is_array(PyObject *object, PyObject *wanted)
 {
     const dy_ndarray *array = (const dy_ndarray *)object;
     const dy_tuple *parts = (const dy_tuple *)wanted;
+    if (parts->size == 3)
+        return is_on_device(object, parts->items);
     if (object->type != dy_array_type || 8 * (intptr_t)array->dimensions != PyBytes_Size(parts->items[0])
         || memcmp(array->shape, PyBytes_AsString(parts->items[0]), 8 * (size_t)array->dimensions))
         return MISSED;

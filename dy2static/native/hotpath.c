@@ -54,14 +54,15 @@ extern double PyLong_AsDouble(PyObject *);
 #define OBJECTS(X) X(Variable) X(VariableNode) X(Parameter) X(CompiledFunction) X(Hyperparameter) X(variable_entries) \
     X(node_entries) X(function_entries) X(ones) X(link_params) X(link_namedparams) X(chain_params) X(chain_namedparams) \
     X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule) X(store_gradient) X(object_getattribute) \
-    X(getweakrefcount)
+    X(getweakrefcount) X(device_array)
 #define NAMES(X) X(_variable) X(_requires_grad) X(dtype) X(shape) X(_data) X(_node) X(_creator_node) X(_rank) X(segment) \
     X(held) X(lease) X(rank) X(inputs) X(outputs) X(_output_count) X(lazy_grad_sum) X(_n_local_function_hooks) X(_layout) \
     X(_grad_var) X(_grad) X(_grad_valid) X(_loss_scale) X(_has_chainerx_array) X(_old_style_grad_generator) X(backward) \
     X(is_plain) X(takes) X(depends) X(copy) X(params) X(namedparams) X(_params) X(_children) X(cleargrad) X(update) \
     X(update_rule) X(enabled) X(hyperparam) X(t) X(_state) X(_use_fp32_update) X(_fp32_param) X(_hookable) X(_parent) \
     X(_pre_update_hooks) X(_post_update_hooks) X(lr) X(momentum) X(alpha) X(beta1) X(beta2) X(eps) X(eta) \
-    X(weight_decay_rate) X(amsgrad) X(adabound) X(m) X(v) X(__dict__) X(_device) X(__getattribute__) X(name)
+    X(weight_decay_rate) X(amsgrad) X(adabound) X(m) X(v) X(__dict__) X(_device) X(__getattribute__) X(name) X(data) X(ptr) \
+    X(device_id) X(nbytes) X(_c_contiguous) X(_f_contiguous)
 
 #define DECLARE(name) static PyObject *k_##name;
 OBJECTS(DECLARE)
@@ -137,14 +138,43 @@ static PyObject *given(PyObject *object)
 
 static PyObject *truth(int value) { return given(value ? TRUE : FALSE); }
 
-/* The array of an initialised Variable or Parameter; 0 if it is anything but an exact ndarray. */
-static PyObject *array_of(PyObject *variable)
+/* Whether it is an array of NumPy's, or of a GPU. */
+static int is_any_array(PyObject *object) { return object->type == dy_array_type || object->type == k_device_array; }
+
+/* The array of an initialised Variable or Parameter, of NumPy's or of a GPU; 0 for anything else. */
+static PyObject *any_array_of(PyObject *variable)
 {
     PyObject *data = peek(variable, s__data);
     PyObject *array = data && PyList_Size(data) == 1 ? PyList_GetItem(data, 0) : 0;
     if (!array)
         PyErr_Clear();
+    return array && is_any_array(array) ? array : 0;
+}
+
+/* The same; 0 if it is anything but an exact ndarray of NumPy's. */
+static PyObject *array_of(PyObject *variable)
+{
+    PyObject *array = any_array_of(variable);
     return array && array->type == dy_array_type ? array : 0;
+}
+
+/* The dtype of an array, which holds it; 0 without an error. */
+static PyObject *dtype_of(PyObject *array)
+{
+    return array->type == dy_array_type ? (PyObject *)((dy_ndarray *)array)->dtype : peek(array, s_dtype);
+}
+
+/* An attribute of an array of a GPU as a number; `failed` is set where there is none. */
+static int64_t number_of(PyObject *object, PyObject *name, int *failed)
+{
+    PyObject *found = object ? PyObject_GetAttr(object, name) : 0;
+    const int64_t number = found ? PyLong_AsLongLong(found) : -1;
+    if (!found || (number == -1 && PyErr_Occurred())) {
+        PyErr_Clear();
+        *failed = 1;
+    }
+    drop(found);
+    return number;
 }
 
 /* ---- arrays */
@@ -254,6 +284,18 @@ static int is_any_shared(place *places, intptr_t length)
     return 0;
 }
 
+/* The memory of an array of a GPU that is contiguous: 1; 0 if it is empty, less than 0 for another one. */
+static int place_on_device(PyObject *array, int is_written, place *found)
+{
+    int failed = array->type != k_device_array || (peek(array, s__c_contiguous) != TRUE && peek(array, s__f_contiguous) != TRUE);
+    PyObject *data = failed ? 0 : PyObject_GetAttr(array, s_data);
+    const int64_t low = number_of(data, s_ptr, &failed), bytes = failed ? 0 : number_of(array, s_nbytes, &failed);
+    drop(data);
+    PyErr_Clear();
+    *found = (place){(char *)low, (char *)low + bytes, is_written};
+    return failed ? -1 : bytes != 0;
+}
+
 /* overlap(written, others) */
 PyObject *hot_overlap(PyObject *self, PyObject *const *args, intptr_t count)
 {
@@ -265,6 +307,12 @@ PyObject *hot_overlap(PyObject *self, PyObject *const *args, intptr_t count)
     int known = places != 0, shared = 0;
     for (intptr_t i = 0; i < all && known; i++) {
         const dy_ndarray *array = (const dy_ndarray *)PyTuple_GetItem(args[i >= written], i < written ? i : i - written);
+        if (array->head.type == k_device_array) {
+            const int told = place_on_device((PyObject *)array, i < written, places + length);
+            known = told >= 0;
+            length += told > 0;
+            continue;
+        }
         known = array->head.type == dy_array_type && item_size(array) && (i >= written || array->flags & 3);
         shared |= known && i < written && !(array->flags & 0x400);
         length += known && place_of(array, i < written, places + length);
@@ -386,6 +434,8 @@ static PyObject *leaving(PyObject *own)
 
 static int has_shape(PyObject *shape, const dy_ndarray *array)
 {
+    if (array->head.type != dy_array_type)
+        return 0;                           /* one of a GPU gives a new tuple in any case */
     int same = is(shape, &PyTuple_Type) && PyTuple_Size(shape) == array->dimensions;
     for (int32_t i = 0; same && i < array->dimensions; i++)
         same = PyLong_AsLong(PyTuple_GetItem(shape, i)) == array->shape[i];
@@ -404,13 +454,13 @@ static int is_left_alone(PyObject *variable, PyObject **own, PyObject **entries,
 /* A retired Variable as a new one; 0 without an error if there is none. */
 static PyObject *used_again(PyObject *array, PyObject *requires_grad)
 {
-    PyObject *variable, *own, *entries, *data, *shape = 0, *dtype = (PyObject *)((dy_ndarray *)array)->dtype;
+    PyObject *variable, *own, *entries, *data, *shape = 0, *dtype = dtype_of(array);
     do {
         if (newest == oldest)
             return 0;
         variable = retired[oldest++ % MOST_RETIRED];
     } while (!is_left_alone(variable, &own, &entries, &data) && (Py_DecRef(variable), 1));
-    int failed = PyList_SetItem(data, 0, given(array))
+    int failed = !dtype || PyList_SetItem(data, 0, given(array))
         || (entry(own, s__requires_grad) != requires_grad && PyDict_SetItem(own, s__requires_grad, requires_grad))
         || (entry(entries, s__requires_grad) != requires_grad && PyDict_SetItem(entries, s__requires_grad, requires_grad))
         || (entry(entries, s_dtype) != dtype && PyDict_SetItem(entries, s_dtype, dtype));
@@ -431,8 +481,8 @@ static PyObject *new_variable(PyObject *array, PyObject *requires_grad)
     PyObject *variable = PyType_GenericAlloc(k_Variable, 0), *node = PyType_GenericAlloc(k_VariableNode, 0);
     PyObject *own = PyDict_Copy(k_variable_entries), *entries = PyDict_Copy(k_node_entries);
     PyObject *reference = variable ? PyWeakref_NewRef(variable, 0) : 0, *shape = PyObject_GetAttr(array, s_shape);
-    PyObject *data = PyList_New(1), *dtype = (PyObject *)((dy_ndarray *)array)->dtype;
-    int failed = !variable || !node || !own || !entries || !reference || !shape || !data;
+    PyObject *data = PyList_New(1), *dtype = dtype_of(array);
+    int failed = !dtype || !variable || !node || !own || !entries || !reference || !shape || !data;
     if (!failed) {
         PyList_SetItem(data, 0, given(array));
         failed = PyDict_SetItem(entries, s__variable, reference) || PyDict_SetItem(entries, s__requires_grad, requires_grad)
@@ -451,7 +501,7 @@ static PyObject *new_variable(PyObject *array, PyObject *requires_grad)
 /* make_variable(array, requires_grad) */
 PyObject *hot_make_variable(PyObject *self, PyObject *const *args, intptr_t count)
 {
-    if (count != 2 || args[0]->type != dy_array_type || (args[1] != TRUE && args[1] != FALSE))
+    if (count != 2 || !is_any_array(args[0]) || (args[1] != TRUE && args[1] != FALSE))
         return dy_bail_out(self, args, count);
     return new_variable(args[0], args[1]);
 }
@@ -462,7 +512,7 @@ PyObject *hot_make_variables(PyObject *self, PyObject *const *args, intptr_t cou
     if (!is(args[0], &PyTuple_Type) || PyTuple_Size(args[0]) != count - 1)
         return dy_bail_out(self, args, count);
     for (intptr_t i = 1; i < count; i++)
-        if (args[i]->type != dy_array_type)
+        if (!is_any_array(args[i]))
             return dy_bail_out(self, args, count);
     PyObject *made = PyTuple_New(count - 1);
     for (intptr_t i = 1; i < count && made; i++) {
@@ -481,7 +531,7 @@ static int store_plainly(PyObject *variable, PyObject *marks, PyObject *gradient
     if ((variable->type != k_Parameter && variable->type != k_Variable) || !is(marks, &PyTuple_Type)
         || (gradient != NONE && gradient->type != k_Variable))
         return 0;
-    PyObject *array = gradient == NONE ? NONE : array_of(gradient), *own = array ? PyObject_GenericGetDict(variable, 0) : 0;
+    PyObject *array = gradient == NONE ? NONE : any_array_of(gradient), *own = array ? PyObject_GenericGetDict(variable, 0) : 0;
     const int plain = own && peek(variable, s__has_chainerx_array) == FALSE
         && (gradient == NONE || peek(gradient, s__layout) == NONE);
     PyObject *before = plain ? leaving(own) : 0;
@@ -708,7 +758,7 @@ PyObject *hot_finished(PyObject *self, PyObject *const *args, intptr_t count)
         return dy_bail_out(self, args, count);
     const intptr_t wanted = PyTuple_Size(args[2]);
     for (intptr_t i = 0; i < wanted; i++)
-        if (PyTuple_GetItem(args[3], i)->type != dy_array_type)
+        if (!is_any_array(PyTuple_GetItem(args[3], i)))
             return dy_bail_out(self, args, count);
     for (intptr_t i = 0; i < wanted; i++) {
         PyObject *leaf = PyTuple_GetItem(args[2], i), *array = PyTuple_GetItem(args[3], i);

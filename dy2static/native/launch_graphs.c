@@ -6,9 +6,11 @@
 
    A graph has the addresses of one call.  It is replayed as it is if all addresses are the same again.  If those of a few steps have
    moved, these steps are set anew: the arguments of a kernel, or another child graph of addresses that are aligned alike.  Otherwise the
-   steps are launched one by one, and a graph is made as soon as most of the same addresses come again: then the libraries have prepared what they need, too.  A region has at
-   most MOST_REPLAYS graphs, and remembers as many calls that had none.  A graph gives way to another one only if it has not been used
-   for UNUSED runs, so that no run of a cycle takes the graph of another one.
+   steps are launched one by one, and a graph is made as soon as most of the same addresses come again: then the libraries have prepared
+   what they need, too.  Gradients of a training step lie in two places in turns: those of the step before are freed behind it.  So a
+   region gets one more graph, instead of setting much anew in each call, where an earlier run was much more like this one than any
+   graph is (by the factor AGAIN).  A region has at most MOST_REPLAYS graphs, and remembers as many calls that were no replays.  A graph
+   gives way to another one only if it has not been used for UNUSED runs, so that no run of a cycle takes the graph of another one.
 
    A loop whose condition is a value of the device is a conditional node.  Its kernels are not set anew: a region with a loop has a graph
    for each set of addresses, from the first run on.
@@ -21,7 +23,7 @@ static dy_kind *const kinds[] = {KIND_FUNCTIONS};
 
 static int launch_step(dy_run *run, const dy_step *step) { return kinds[step->kind](run, step, step->words + step->count); }
 
-enum { MOST_REPLAYS = 4, UNUSED = 16, FEWEST_STEPS = 3, MOST_FAILURES = 2, KERNEL_WEIGHT = 1, OTHER_WEIGHT = 2 };
+enum { MOST_REPLAYS = 4, UNUSED = 16, FEWEST_STEPS = 3, MOST_FAILURES = 2, KERNEL_WEIGHT = 1, OTHER_WEIGHT = 2, AGAIN = 4 };
 
 /* What a run with graphs has done; `launch_counts` gives them. */
 typedef struct { int64_t plain, replayed, built, patched, failures; } dy_counts;
@@ -39,7 +41,7 @@ typedef struct {
     int graphs, loops;
     dy_counts counts;
     dy_replay replays[MOST_REPLAYS];
-    uint64_t *seen;                         /* the keys of the latest runs without a graph, and how many have been noted */
+    uint64_t *seen;                         /* the keys of the latest runs that were no replays, and how many have been noted */
     int64_t noted;
     const int64_t *begins, *first, *end;
     int64_t words[];
@@ -207,14 +209,19 @@ static int patch(const dy_region *region, dy_run *run, const uint64_t *key, dy_r
     return status;
 }
 
-/* How much has to be set anew between two runs: the weight of the region or more if a graph for one cannot be set to the other. */
-static int64_t moved_between(const dy_region *region, const uint64_t *old, const uint64_t *new)
+/* How much has to be set anew between two runs, or anything above `most`: the weight of the region or more if a graph for one cannot be
+   set to the other. */
+static int64_t moved_between(const dy_region *region, const uint64_t *old, const uint64_t *new, int64_t most)
 {
     int64_t weight = 0;
-    if (memcmp(old, new, sizeof *old * (size_t)key_length(region)))
-        for (const dy_step *step = (const dy_step *)region->first; (const int64_t *)step < region->end; step = next_step(step))
-            if (has_moved(step, old, new))
-                weight += is_alike(step, old, new) ? weight_of(step) : region->weight;
+    if (!memcmp(old, new, sizeof *old * (size_t)key_length(region)))
+        return 0;
+    if (most < KERNEL_WEIGHT)
+        return KERNEL_WEIGHT;
+    const dy_step *step = (const dy_step *)region->first;
+    for (; (const int64_t *)step < region->end && weight <= most; step = next_step(step))
+        if (has_moved(step, old, new))
+            weight += is_alike(step, old, new) ? weight_of(step) : region->weight;
     return weight;
 }
 
@@ -223,7 +230,7 @@ static dy_replay *nearest(dy_region *region, const uint64_t *key, int64_t *least
 {
     dy_replay *found = 0;
     for (dy_replay *replay = region->replays; replay < region->replays + MOST_REPLAYS; ++replay) {
-        const int64_t weight = replay->exec ? moved_between(region, replay->key, key) : 0;
+        const int64_t weight = replay->exec ? moved_between(region, replay->key, key, found ? *least : INT64_MAX) : 0;
         if (replay->exec && (!found || weight < *least)) {
             found = replay;
             *least = weight;
@@ -232,15 +239,20 @@ static dy_replay *nearest(dy_region *region, const uint64_t *key, int64_t *least
     return found;
 }
 
-/* Whether a run without a graph was much like this one, lately; else this one is noted. */
-static int was_seen(dy_region *region, const uint64_t *key)
+/* Whether no more than this would have to be set anew in a graph for one of the latest runs that were no replays. */
+static int was_seen(const dy_region *region, const uint64_t *key, int64_t most)
 {
     const int64_t length = key_length(region), known = region->noted < MOST_REPLAYS ? region->noted : MOST_REPLAYS;
     for (int64_t k = 0; k < known; ++k)
-        if (2 * moved_between(region, region->seen + k * length, key) <= region->weight)
+        if (moved_between(region, region->seen + k * length, key, most) <= most)
             return 1;
-    memcpy(region->seen + region->noted++ % MOST_REPLAYS * length, key, sizeof *key * (size_t)length);
     return 0;
+}
+
+static void note(dy_region *region, const uint64_t *key)
+{
+    const int64_t length = key_length(region);
+    memcpy(region->seen + region->noted++ % MOST_REPLAYS * length, key, sizeof *key * (size_t)length);
 }
 
 /* A place for one more graph: an empty one, or that of a graph which has not been used for long; null without one.  Loops need one. */
@@ -262,17 +274,20 @@ static dy_replay *replay_for(dy_region *region, dy_run *run, int *status)
     uint64_t key[key_length(region)];
     int64_t moved = 0;
     key_of(region, run, key);
-    dy_replay *replay = nearest(region, key, &moved);
+    dy_replay *replay = nearest(region, key, &moved), *made = 0;
     *status = 0;
     ++region->clock;
     if (replay && !moved)
         return replay;
-    if (replay && !region->loops && 2 * moved <= region->weight) {
+    const int is_near = replay && !region->loops && 2 * moved <= region->weight;
+    const int comes_again = region->loops || was_seen(region, key, is_near ? moved / AGAIN : region->weight / 2);
+    note(region, key);
+    if (comes_again && (made = vacant(region))) {
+        ++region->counts.built;
+        *status = build(region, run, key, replay = made);
+    } else if (is_near) {
         ++region->counts.patched;
         *status = patch(region, run, key, replay);
-    } else if ((region->loops || was_seen(region, key)) && (replay = vacant(region))) {
-        ++region->counts.built;
-        *status = build(region, run, key, replay);
     } else
         return 0;
     if (!*status)

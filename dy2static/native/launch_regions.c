@@ -81,24 +81,97 @@ static int run_region(dy_region *region, dy_run *run, int64_t *failed, int *trou
     return replayed(region, run, trouble) ? 0 : launch_steps(region, run, failed);
 }
 
-/* launch(region, stream, memory, modes, addresses of arrays..., address of scratch memory if there are pieces)
+extern PyObject *PyUnicode_InternFromString(const char *), *PyObject_GetAttr(PyObject *, PyObject *);
+extern PyObject *PyBytes_FromStringAndSize(const char *, intptr_t);
+extern char *PyBytes_AsString(PyObject *);
+extern intptr_t PyBytes_Size(PyObject *);
+extern char PyBytes_Type;
+
+/* The address of a contiguous array of NumPy's or CuPy's; 0 for any other object. */
+static int take_address(PyObject *object, uint64_t *address)
+{
+    static PyObject *names[3];
+    char *data;
+    if (object->type == dy_array_type) {
+        const int taken = dy_take_array(object, 0, &data);
+        *address = taken ? (uint64_t)data : 0;
+        return taken;
+    }
+    if (!names[2]) {
+        names[0] = PyUnicode_InternFromString("_c_contiguous");
+        names[1] = PyUnicode_InternFromString("data");
+        names[2] = PyUnicode_InternFromString("ptr");
+    }
+    PyObject *const contiguous = PyObject_GetAttr(object, names[0]);
+    PyObject *const memory = contiguous == &_Py_TrueStruct ? PyObject_GetAttr(object, names[1]) : 0;
+    PyObject *const pointer = memory ? PyObject_GetAttr(memory, names[2]) : 0;
+    const int taken = pointer && dy_take_int(pointer, (int64_t *)address);
+    if (contiguous)
+        Py_DecRef(contiguous);
+    if (memory)
+        Py_DecRef(memory);
+    if (pointer)
+        Py_DecRef(pointer);
+    PyErr_Clear();
+    return taken;
+}
+
+/* Put the words that an operand of `launch` stands for in the place of `words`, and give how many there are; less than 0 where that is
+   an array which is not contiguous, or no operand.  room: how many there may be. */
+static int64_t take_words(PyObject *operand, uint64_t *words, int64_t room)
+{
+    double number;
+    if (operand->type == &PyBytes_Type) {
+        const int64_t length = PyBytes_Size(operand) / (int64_t)sizeof *words;
+        memcpy(words, PyBytes_AsString(operand), sizeof *words * (size_t)(length < room ? length : room));
+        return length;
+    }
+    if (room < 1)
+        return 1;
+    if (dy_take_float(operand, &number)) {
+        memcpy(words, &number, sizeof number);
+        return 1;
+    }
+    return dy_take_int(operand, (int64_t *)words) || take_address(operand, words) ? 1 : -1;
+}
+
+/* launch_pack(array, ...): the addresses of contiguous arrays, as bytes; None where one is not contiguous */
+PyObject *launch_pack(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    uint64_t addresses[count + 1];
+    (void)self;
+    for (intptr_t k = 0; k < count; ++k)
+        if (!take_address(args[k], addresses + k))
+            return dy_none();
+    return PyBytes_FromStringAndSize((const char *)addresses, count * (intptr_t)sizeof *addresses);
+}
+
+/* launch(region, stream, memory, modes, operands: addresses of arrays..., address of scratch memory if there are pieces)
+
+   An operand is an address, an array, a float that is a word, or what `launch_pack` gives.
 
    Gives 0, or status + 2^16 * whose error it is + 2^24 * the number of the step; -status where all is well, but a graph could not be
-   made or launched. */
+   made or launched.  None where an array is not contiguous: nothing has been launched. */
 PyObject *launch(PyObject *self, PyObject *const *args, intptr_t count)
 {
     enum { FIRST = 4 };
-    int64_t given[FIRST];
+    int64_t given[FIRST], taken = 0;
     for (int k = 0; k < FIRST; ++k)
         if (count < FIRST || !dy_take_int(args[k], given + k))
             return dy_bail_out(self, args, count);
     dy_region *const region = (dy_region *)given[0];
-    if (count != FIRST + region->arrays + (region->pieces > 0))
-        return dy_bail_out(self, args, count);
+    const int64_t wanted = region->arrays + (region->pieces > 0);
     uint64_t addresses[region->count + 1];
-    for (int64_t k = 0; k < count - FIRST; ++k)
-        if (!dy_take_int(args[FIRST + k], (int64_t *)addresses + k))
-            return dy_bail_out(self, args, count);
+    for (intptr_t k = FIRST; k < count; ++k) {
+        const int64_t words = take_words(args[k], addresses + taken, wanted - taken);
+        if (words < 0)
+            return dy_none();
+        taken += words;
+        if (taken > wanted)
+            break;
+    }
+    if (taken != wanted)
+        return dy_bail_out(self, args, count);
     const uint64_t scratch = region->pieces ? addresses[region->arrays] : 0;
     for (int64_t k = 0; k < region->pieces; ++k)
         addresses[region->arrays + k] = scratch + (uint64_t)region->begins[k];

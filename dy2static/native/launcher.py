@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from pathlib import Path
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Union
 
 from ..errors import BackendError, InternalError
 from . import compiler, library
@@ -54,6 +54,9 @@ class Failure(NamedTuple):
     step: int
 
 
+#: What a run reports that has launched nothing, because an array is not contiguous.
+STRIDED = Failure("launcher", 0, -1)
+
 #: Flags of `Place.modes`.
 FREE, MEASURED = 1 << 24, 1 << 25
 
@@ -69,6 +72,10 @@ class Place(NamedTuple):
     stream: int
     workspace: int = 0
     modes: int = 0
+
+
+#: What a region is launched with: addresses, arrays of NumPy's or CuPy's, floats, and addresses that `Launcher.pack` has packed.
+Operand = Union[int, float, bytes, Any]
 
 
 class Counts(NamedTuple):
@@ -87,6 +94,8 @@ class Launcher:
     table: where the table of functions is.  context: the CUcontext of the device.  products: a cublasHandle_t that nothing else
     uses; 0: there is no cuBLAS.  workspace: the bytes at `Place.workspace`.
     recorder: a stream on which nothing is launched, for CUDA graphs; 0: there are none.
+
+    launch, pack: functions of ``launch_regions.c``.
     Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
     """
 
@@ -97,7 +106,8 @@ class Launcher:
         self.address = ctypes.addressof(self._device)
         self._library.launch_device(self._device, ctypes.c_void_p(table), ctypes.c_void_p(context), ctypes.c_void_p(products),
                                     ctypes.c_int64(workspace), ctypes.c_void_p(recorder))
-        self.launch: Callable[..., int] = library.bind(start().library(), "launch", _wrong)
+        self.launch: Callable[..., Optional[int]] = library.bind(start().library(), "launch", _wrong)
+        self.pack: Callable[..., Optional[bytes]] = library.bind(start().library(), "launch_pack", _wrong)
 
     def region(self, words: Sequence[int], graphs: bool = True, measured: bool = True) -> "Region":
         """A region to be launched, from its words.
@@ -124,14 +134,14 @@ class Region:
         if getattr(self, "_handle", None):
             self._forget(self._handle)
 
-    def __call__(self, place: Place, addresses: Sequence[int]) -> Optional[Failure]:
-        """Launch all steps.  addresses: those of inputs, outputs, and scratch memory where there is some.
+    def __call__(self, place: Place, operands: Sequence[Operand]) -> Optional[Failure]:
+        """Launch all steps.  operands: inputs, outputs, and scratch memory where there is some.
 
-        Gives what went wrong, or None.
+        Gives what went wrong, or None; `STRIDED` if an array is not contiguous.
         """
-        status = self._launcher.launch(self._handle, *place, *addresses)
+        status = self._launcher.launch(self._handle, *place, *operands)
         if not status:
-            return None
+            return STRIDED if status is None else None
         if status > 0:
             return Failure(LIBRARIES[status >> 16 & 255], status & 0xffff, status >> 24)
         announce("graphs", f"kernels are launched one by one where no CUDA graph can be made or launched (error {-status})")

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import chainerx
 import numpy as np
 from chainer import Chain, ChainList, Link, optimizer, optimizers
+from chainer.backends import cuda
 from chainer.optimizers import adam, momentum_sgd, sgd
 from chainer.variable import Parameter, Variable, VariableNode
 
@@ -99,4 +100,4 @@ def _objects() -> Tuple[Any, ...]:
         dict.fromkeys(made._node._creator_node.__dict__), backprop.ONES,
         Link.params, Link.namedparams, Chain.params, Chain.namedparams, ChainList.params, ChainList.namedparams,
         sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule, node.store_gradient, vars(object)["__getattribute__"],
-        weakref.getweakrefcount)
+        weakref.getweakrefcount, cuda.ndarray)

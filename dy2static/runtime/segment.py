@@ -87,8 +87,10 @@ class PlacedArenaPool(ArenaPool):
         """As `ArenaPool.take`, for a call that runs here."""
         here = self.place()
         with self._lock:
-            found = next((k for k in reversed(range(len(self.free))) if self.free[k][0] == here), None)
-            arena = None if found is None else self.free.pop(found)[1]
+            at = len(self.free) - 1
+            while at >= 0 and self.free[at][0] != here:
+                at -= 1
+            arena = self.free.pop(at)[1] if at >= 0 else None
         if arena is None:
             arena = self.make()
         self._taken[id(arena)] = here

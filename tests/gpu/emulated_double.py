@@ -1,4 +1,5 @@
 """Kernels on arrays of the stand-in for CuPy: the emulator, which is given the addresses of their elements."""
+import functools
 import math
 
 import numpy as np
@@ -28,6 +29,19 @@ class DoubleDevice(EmulatedDevice):
     def address(self, array):
         assert array.device.id == self.number, "an array of another device"
         return array.data.ptr
+
+    @functools.lru_cache(maxsize=None)                          # noqa: B019  devices live as long as the process
+    def launcher(self):
+        """As `EmulatedDevice.launcher`; it is not given arrays of other devices."""
+        def checked(function):
+            def with_arrays_of_this_device(*operands):
+                assert all(x.device.id == self.number for x in operands if isinstance(x, cuda.ndarray)), "an array of another device"
+                return function(*operands)
+            return with_arrays_of_this_device
+        found = super().launcher()
+        if found is not None:
+            found.launch, found.pack = checked(found.launch), checked(found.pack)
+        return found
 
     def contiguous(self, array):
         return cuda.cupy.ascontiguousarray(array)

@@ -1,4 +1,6 @@
 """Functions on arrays of CuPy are captured, guarded and kept as those on arrays of NumPy are, for one device each."""
+import contextlib
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -7,6 +9,10 @@ import pytest
 from cupy_double import on_double, tolerance
 
 from dy2static import SaveError, save, to_static
+from dy2static.native import compiler, library
+from dy2static.program import hotpath
+from dy2static.runtime import array_writes, guard_tests, node
+from dy2static.runtime.program import MISS
 
 
 class MLP(chainer.Chain):
@@ -81,6 +87,50 @@ def test_each_device_has_its_program():
     assert float(static(model, x, t).array) == pytest.approx(wanted, rel=tolerance(1e-6)) and static.stats()["captures"] == 2
     guards = [guard.describe() for guard in static.program(model, x, t).guards]
     assert "argument 1: ndarray (4, 6) float32 on cupy:0" in guards
+
+
+@contextlib.contextmanager
+def native():
+    """Native code in the places of Python functions, and the Python functions of these names."""
+    hotpath.stop()
+    in_python = node.make_variable, array_writes.overlap
+    hotpath.start()
+    try:
+        yield in_python
+    finally:
+        hotpath.stop()
+
+
+@pytest.mark.skipif(not compiler.available() or bool(library._problem()), reason="there is no C compiler on this machine, or another Python")
+@on_double
+def test_native_code_checks_arrays_of_a_gpu():
+    """The table of guards says what Python says of arrays of other shapes, dtypes, devices, and libraries; Variables are made alike."""
+    model, x, t = on_device()
+    other, elsewhere, _ = on_device(1)
+    with native() as (make_variable, _):
+        static = to_static(loss_of, strict=True)
+        loss = static(model, x, t)
+        found = static.dispatcher.programs[0].call.__globals__.values()
+        table, = [value for value in found if type(value) is guard_tests.GuardTable]
+        for args, holds in (((model, x, t), True), ((model, x[:2], t), False), ((model, x.astype("d"), t), False), ((other, x, t), False),
+                            ((model, elsewhere, t), False), ((model, x.get(), t), False), ((model, x, t.get()), False)):
+            found, expected = guard_tests.check(table, args, {}), table.python(args, {})
+            assert (found is not MISS) == (expected is not MISS) == holds
+            assert not holds or all(a is b or a == b for a, b in zip(found, expected))
+        made, again = node.make_variable(x, True), make_variable(x, True)
+        assert type(loss.array) is type(x) and made.shape == (4, 6) and made.dtype == np.float32 and made.array is x
+        assert vars(made).keys() == vars(again).keys() and vars(made.node).keys() == vars(again.node).keys()
+
+
+@pytest.mark.skipif(not compiler.available() or bool(library._problem()), reason="there is no C compiler on this machine, or another Python")
+@on_double
+def test_native_code_sees_shared_memory_on_a_gpu():
+    x, y = on_device()[1], on_device()[1]
+    with native() as (_, overlap):
+        for written, others in (
+                ((x,), (y,)), ((x, y), ()), ((x,), (x,)), ((x, x), ()), ((x,), (x[1:],)), ((x[:2],), (x[2:],)), ((x[:3],), (x[2:],)),
+                ((x.T,), (y,)), ((x.T,), (x[1:],)), ((x[:, ::2],), (x,)), ((x[:0],), (x,)), ((x,), (x.get(),)), ((x.get(),), (x,))):
+            assert array_writes.overlap(written, others) is overlap(written, others)
 
 
 @on_double

@@ -94,6 +94,20 @@ def test_where_most_has_moved_another_graph_is_made():
     assert calls.counts == {"plain": 2, "replayed": 5, "built": 2, "patched": 0, "failures": 0}
 
 
+def test_places_that_come_in_turns_have_a_graph_each():
+    """As gradients of training steps, which lie where those of the step before the last did."""
+    calls = Calls()
+    x, outs = calls.x(), [np.zeros((4, 6), np.float32) for _ in range(3)]
+    for turn in range(9):
+        calls.call(x, outs[turn % 3])
+        x += 0.5
+    counts = calls.counts
+    assert counts["built"] == 3 and counts["patched"] <= 1 and counts["plain"] == 1
+    for turn in range(6):
+        calls.call(x, outs[turn % 3])
+    assert calls.counts == {**counts, "replayed": counts["replayed"] + 6}
+
+
 def test_addresses_that_never_come_again_are_not_recorded():
     calls = Calls()
     kept = []

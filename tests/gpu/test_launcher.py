@@ -11,6 +11,7 @@ from emulated_graphs import array, case, run
 from dy2static import FallbackWarning
 from dy2static.backends.cuda.launches import launching
 from dy2static.backends.cuda.program.steps import Copy, Launch, Product
+from dy2static.check_gpu.samples import kernels_of
 from dy2static.errors import InternalError
 from dy2static.ir.op import OPS
 from dy2static.native import announce, compiler, drivers, launcher
@@ -142,6 +143,29 @@ def test_the_precision_of_products_is_what_cupy_is_set_to(dtype, modes, compute)
 def test_wrong_arguments_are_a_mistake_of_ours():
     with pytest.raises(InternalError, match="does not take 3 arguments of"):
         EmulatedDevice().launcher().launch(1, 2, "x")
+
+
+def test_operands_are_addresses_arrays_or_packed():
+    """A region takes arrays themselves.  It launches nothing if one is not contiguous, and then copies are made."""
+    one, device = case_of(lambda x, v: OPS["tanh"](OPS["matmul"](x, v)), (4, 5), (5, 3)), EmulatedDevice()
+    one.region.load(device, device.load(kernels_of([one])))
+    (x, v), out, scratch = one.operands, np.zeros((4, 3), np.float32), np.zeros(one.region.scratch + 16, np.uint8)
+    (inner,), launch, pack = one.region.runs, device.launcher().launch, device.launcher().pack
+    memory = [scratch] if one.region.scratch else []
+    packed = pack(x, v)
+    assert packed == np.array([x.ctypes.data, v.ctypes.data], np.int64).tobytes()
+    for operands in ([x, v, out], [packed, out], [x.ctypes.data, pack(v, out)]):
+        out[...] = 0
+        assert inner.launched([*operands, *memory])
+        np.testing.assert_allclose(out, np.tanh(x @ v), rtol=1e-5)
+    strided = np.zeros((4, 10), np.float32)[:, ::2]
+    strided[...] = 2 * x
+    assert pack(strided) is None and not inner.launched([strided, v, out, *memory])
+    one.region.call(strided, v, out, *memory)
+    np.testing.assert_allclose(out, np.tanh(2 * x @ v), rtol=1e-5)
+    assert inner.region(device.place(True), ["x", v, out, *memory]) == launcher.STRIDED
+    with pytest.raises(InternalError, match="does not take"):
+        launch(inner.region._handle, *device.place(True), packed, packed, packed)
 
 
 def test_large_copies_are_no_kernels():

@@ -52,7 +52,7 @@ class CudaBackend(CupyBackend):
         *TOGETHER, Pass(draws_in_kernels, is_verified=False), Pass(with_counts, is_verified=False),
         Pass(with_devices, is_verified=False), Pass(divide, reads=("saved",), is_verified=False)))
     inner = (*CupyBackend.inner, REGION)
-    is_compiled = True
+    is_compiled = has_native_calls = True
 
     def __init__(self, make_device: Callable[[int], Device]):
         self.device = functools.lru_cache(maxsize=None)(make_device)

@@ -12,10 +12,10 @@ from ...runtime.segment import release_arenas
 def empty(shape: Tuple[int, ...], dtype: np.dtype) -> Any:
     """A new array without contents on the current device.  Raises CuPy's OutOfMemoryError where releasing arenas does not help."""
     try:
-        return cuda.cupy.empty(shape, dtype)
+        return cuda.ndarray(shape, dtype)                # what `cupy.empty` calls
     except cuda.cupy.cuda.memory.OutOfMemoryError:
         release_arenas()
-    return cuda.cupy.empty(shape, dtype)
+    return cuda.ndarray(shape, dtype)
 
 
 #: Exceptions of CuPy that say that there is not enough memory: CUDA_ERROR_OUT_OF_MEMORY, CUBLAS_STATUS_ALLOC_FAILED.

@@ -8,7 +8,7 @@ import chainer
 import numpy as np
 
 from ...errors import LoadError
-from ...ir.devices import device_of, is_device_array, is_gpu
+from ...ir.devices import device_of, is_device_array, is_gpu, number_of
 from ...ir.dims import Size, described
 from ..documents import need, pair_of
 from ..paths import Source
@@ -195,9 +195,11 @@ def _on(device: str) -> str:
 
 
 def _wanted(guard: Union[ArrayMatch, VariableMatch], table: TableWriter) -> Optional[int]:
-    """The number of what native code compares an array with; None where sizes are free, and for arrays on a GPU."""
-    if is_gpu(guard.device) or not all(type(n) is int for n in guard.shape):
+    """The number of what native code compares an array with; None where sizes are free."""
+    if not all(type(n) is int for n in guard.shape):
         return None
+    if is_gpu(guard.device):
+        return table.constant((guard.shape, guard.dtype, number_of(guard.device)))
     return table.constant((np.array(guard.shape, np.int64).tobytes(), guard.dtype))
 
 

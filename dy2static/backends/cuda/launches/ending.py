@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 from ....ir.graph import Graph, Node, Value
 from ....ir.types import Extent, Scalar
-from ....native.launcher import MOST_WORDS, Counts, Place
+from ....native.launcher import MOST_WORDS, Counts, Operand, Place
 from ....passes.in_place import Update
 from ...compiled_calls import is_native
 from ...cupy.memory import Retrying
@@ -21,7 +21,7 @@ from ...host.function import NumpyFunction
 from ..program.steps import DeviceFunction, Launch, Table
 from .launching import InC, Known, known_words
 from .region import Device
-from .updates import STORE, THREADS, UpdateRegion, blocks_of, head_of, word
+from .updates import STORE, THREADS, UpdateRegion, blocks_of, head_of
 
 _ONE = r"\w+(?:\.T|\[[\d:, .-]*\]|\.(?:reshape|transpose)\([\d, ()-]*\))?"
 
@@ -30,19 +30,11 @@ _VIEW = re.compile(rf"\w+(?:, \w+)* = {_ONE}(?:, {_ONE})*")
 
 
 class _Waiting(NamedTuple):
-    """A region that is to be launched.  held: the arrays at the addresses, which live until then."""
+    """A region that is to be launched.  operands: scratch memory is the last one.  held: their arrays, which live until then."""
 
-    addresses: Sequence[int]
+    operands: Sequence[Operand]
     held: Sequence[Any]
     place: Place
-
-
-class _Operand(NamedTuple):
-    """One of the different operands of updates: where it is among all of them, and what it is."""
-
-    position: int
-    is_number: bool
-    has_axes: bool
 
 
 class Ending:
@@ -59,7 +51,8 @@ class Ending:
         for position, value in enumerate(itertools.chain(*self._rows)):
             first.setdefault(value, position)
         self._numbers = {value: number for number, value in enumerate(first)}
-        self._operands = [_Operand(position, isinstance(value.type, Scalar), bool(value.ndim)) for value, position in first.items()]
+        # the different operands: where each is among all of them, and whether it is a number
+        self._operands = [(position, isinstance(value.type, Scalar)) for value, position in first.items()]
         self._local = threading.local()
 
     @property
@@ -96,10 +89,10 @@ class Ending:
 
     # A call
 
-    def defer(self, addresses: Sequence[int], held: Sequence[Any]) -> None:
-        """Take the last steps of the region, to be launched soon.  held: the arrays at the addresses."""
+    def defer(self, operands: Sequence[Operand], held: Sequence[Any]) -> None:
+        """Take the last steps of the region, to be launched soon.  held: the arrays of the operands."""
         self.settle()                                       # a call inside of a call: what a destructor of the user's may do
-        self._local.waiting = _Waiting(addresses, held, self._device.place(self._last.needs_products))
+        self._local.waiting = _Waiting(operands, held, self._device.place(self._last.needs_products))
 
     def settle(self) -> None:
         """Launch what waits, if anything does."""
@@ -121,14 +114,9 @@ class Ending:
 
     def _together(self, waiting: _Waiting, operands: Sequence[Any]) -> bool:
         """Launch all at once; whether that was done: not where an array is not contiguous, nor if it fails before an update."""
-        device, more = self._device, []
-        with device.current():
-            for position, is_number, has_axes in self._operands:
-                operand = operands[position]
-                if has_axes and device.contiguous(operand) is not operand:
-                    return False
-                more.append(word(device, operand, is_number))
-            *arrays, scratch = waiting.addresses
+        more = [float(operands[k]) if is_number else operands[k] for k, is_number in self._operands]
+        *arrays, scratch = waiting.operands
+        with self._device.current():
             failure = self._whole.region(waiting.place, [*arrays, *more, scratch])
         if failure is not None and failure.step < self._first:
             return False
@@ -138,7 +126,7 @@ class Ending:
         return True
 
     def _alone(self, waiting: _Waiting) -> None:
-        failure = self._last.region(waiting.place, waiting.addresses)
+        failure = self._last.region(waiting.place, waiting.operands)
         if failure is not None:
             raise self._last.error(failure)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .... import config
 from ....native.cudnn import Plan
-from ....native.launcher import KINDS, OF_LIBRARIES, Failure, Launcher, Place, Region
+from ....native.launcher import KINDS, OF_LIBRARIES, STRIDED, Failure, Launcher, Place, Region
 from ..program.products import words_of, words_of_scattered
 from ..program.sizes import Number, settled
 from ..program.steps import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Scattered, Step, Table
@@ -171,6 +171,13 @@ class InC:
         failure = self.region(self.device.place(self.needs_products), addresses)
         if failure is not None:
             raise self.error(failure)
+
+    def launched(self, arrays: Sequence[Any]) -> bool:
+        """Launch with arrays, where all of them are contiguous; whether that was done."""
+        failure = self.region(self.device.place(self.needs_products), arrays)
+        if failure is not None and failure is not STRIDED:
+            raise self.error(failure)
+        return failure is None
 
     def error(self, failure: Failure) -> Exception:
         """What is raised for a failure."""

@@ -12,6 +12,7 @@ from ....ir.types import Extent, Tensor
 from ....native.announce import announce
 from ....native.cudnn import Convolution, Plan
 from ....native.device_kernels import Kernel
+from ....native.launcher import Operand
 from ....runtime.clocks import Clock
 from ...compiled_calls import Conversion
 from ..emit import write
@@ -19,7 +20,7 @@ from ..kernels.convolutions import ALIGNMENT, aligned_inputs
 from ..program.sizes import Sizes
 from ..program.steps import DeviceFunction, OpenFunction, with_pieces
 from ..text.function import Planner, no_plan
-from .launching import LaunchingDevice, Run, runs
+from .launching import InC, LaunchingDevice, Run, runs
 
 #: Latest sizes for which a region remembers what launches it, with the CUDA graphs that have been made.
 _REMEMBERED = 32
@@ -87,8 +88,8 @@ class DeviceRegion:
     memory itself.  If an array has no elements then, the array library computes the region.  Kernels for very large arrays are
     compiled when they are needed.
 
-    tables: the bytes of further pieces of scratch memory, if all sizes are known.  defer: what takes the addresses, and the arrays
-    there, in the place of the last run; None where that is launched.
+    tables: the bytes of further pieces of scratch memory, if all sizes are known.  defer: what takes the operands, of which scratch
+    memory is the last one, and the arrays that they are, in the place of the last run; None where that is launched.
     """
 
     given: Mapping[int, Optional[Conversion]] = {}
@@ -97,7 +98,7 @@ class DeviceRegion:
         self.graph = graph
         function = write(graph, plan)
         self.function = with_pieces(function, tables) if isinstance(function, DeviceFunction) else function
-        self.defer: Optional[Callable[[Sequence[int], Sequence[Any]], None]] = None
+        self.defer: Optional[Callable[[Sequence[Operand], Sequence[Any]], None]] = None
         self._wide = functools.partial(write, graph, plan, wide=True)
         self._around = around
         self._arrays = [k for k, value in enumerate(graph.inputs) if isinstance(value.type, Tensor)]
@@ -137,6 +138,9 @@ class DeviceRegion:
         self._launch(runs, arguments[:len(self._arrays)], [*arguments[count:], *(() if memory is None else (memory,))])
 
     def _launch(self, runs: Sequence[Run], inputs: Sequence[Any], others: Sequence[Any]) -> None:
+        held = [*inputs, *others]
+        if not self._aligned and len(runs) == 1 and isinstance(runs[0], InC) and self._is_launched(runs[0], held):
+            return
         device = self._device                                          # copies live until the last step is launched
         held = [*map(device.contiguous, inputs), *others]
         addresses = [*map(device.address, held)]
@@ -148,6 +152,15 @@ class DeviceRegion:
             run(addresses)
         if self.defer is not None:
             self.defer(addresses, held)
+
+    def _is_launched(self, run: InC, held: Sequence[Any]) -> bool:
+        """Launch, or defer, the only run with arrays as they are, if all are contiguous; whether that was done."""
+        if self.defer is None:
+            return run.launched(held)
+        packed = run.launcher.pack(*held[:-1])
+        if packed is not None:
+            self.defer((packed, held[-1]), held)
+        return packed is not None
 
     def _ready(self, *numbers: int) -> Optional[Ready]:
         """What launches the region for these sizes; None where kernels do not compute it."""
