@@ -1,7 +1,7 @@
 """From a graph to a device function: which nodes kernels compute, and the walk over them."""
 from __future__ import annotations
 
-from typing import Dict, Optional, Set, Union
+from typing import Collection, Dict, Mapping, Optional, Sequence, Set, Union
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from ...passes.legalize.decompose import decompose, decomposes, steps_of
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS, Group, Run, fuse
 from ..loops.layout import place_of
+from ..loops.recompute import recompute
 from ..run_sizes import with_run_sizes
 from .counts import with_counts
 from .kernels.alone import ALONE
-from .kernels.finished_products import finish_of, write_finished
+from .kernels.finished_products import finish_of, read_by_nodes, write_finished
 from .kernels.joins import JOINS, join_in_place, made_by
 from .kernels.products import multiply_in_place
 from .kernels.windows import WINDOWS
@@ -112,7 +113,7 @@ def write(graph: Graph, plan: Planner = no_plan, wide: bool = False) -> Union[De
     read_by = _readers(graph)
     function.draws = {node.outputs[0]: node for node in graph.nodes if node.op.name == "philox" and all(
         reader is not None and _is_loop(reader) for reader in read_by[node.outputs[0]])}
-    fused = fuse([node for node in graph.nodes if node.outputs[0] not in function.draws], function.places, read_by)
+    fused = _fused(function, [node for node in graph.nodes if node.outputs[0] not in function.draws], read_by)
     copied = []
     for number, value in enumerate(graph.outputs, start=function.first_output):
         place = function.places.of(value)
@@ -123,12 +124,13 @@ def write(graph: Graph, plan: Planner = no_plan, wide: bool = False) -> Union[De
             copied.append((value, number))
     _put_in_place(function, fused)
     function.needed = fused.needed
+    readers = read_by_nodes(fused, function.places)
     finishing: Set[object] = set()                                     # groups that are steps together with the product before
     for part, following in zip(fused.parts, (*fused.parts[1:], None)):
         if part in finishing:
             continue
         function.clock += 1
-        found = finish_of(function, fused, part, following)
+        found = finish_of(function, fused, readers, part, following)
         if found is not None and following is not None:
             finishing.add(following)
             write_finished(function, found)
@@ -145,6 +147,16 @@ def write(graph: Graph, plan: Planner = no_plan, wide: bool = False) -> Union[De
         function.clock, function.nodes = function.clock + 1, tuple([node for node in graph.nodes if value in node.outputs])
         function.copy(place_of(value), function.places.of(value), number)
     return function.finish()
+
+
+def _fused(function: FunctionText, nodes: Sequence[Node], read_by: Mapping[Value, Collection[Optional[Node]]]) -> Run:
+    """The nodes in groups, each of which computes again what would take more time to load."""
+    fused = fuse(nodes, function.places, read_by)
+    readers = read_by_nodes(fused, function.places)
+    found = [finish_of(function, fused, readers, part, following) for part, following in zip(fused.parts, fused.parts[1:])]
+    finishes = [finish for finish in found if finish is not None]
+    absent = {v for finish in finishes for node in (finish.node, *finish.group.nodes[:-1]) for v in node.outputs}
+    return recompute(fused, function.places, {*absent, *function.draws}, [finish.group for finish in finishes])
 
 
 def _put_in_place(function: FunctionText, fused: Run) -> None:

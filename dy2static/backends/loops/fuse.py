@@ -56,13 +56,18 @@ def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collecti
     grouping.sink(kept)
     if large is not None:
         grouping.separate(large)
+    return Run(tuple(grouping.order), frozenset(kept), needed_of(grouping.order, places, kept))
+
+
+def needed_of(parts: Sequence[object], places: Places, kept: Collection[Value]) -> FrozenSet[Value]:
+    """The values that must be in memory: those that are kept, and those that another part reads, or one that stands alone."""
+    made_in = {v: index for index, part in enumerate(parts) for node in nodes_of(part) for v in node.outputs}
     needed = set(kept)
-    for value, parts in readers(grouping.order).items():
+    for value, found in readers(parts).items():
         base = places.of(value).base
-        made_in = grouping.position.get(base)
-        if any(made_in is not None and made_in != part or not isinstance(grouping.order[part], Group) for part in parts):
+        if any(base in made_in and made_in[base] != part or not isinstance(parts[part], Group) for part in found):
             needed.add(base)
-    return Run(tuple(grouping.order), frozenset(kept), frozenset(needed))
+    return frozenset(needed)
 
 
 @dataclass(eq=False)

@@ -5,13 +5,13 @@ cublasLt is not documented to be the function that eager mode computes.
 """
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Dict, Mapping, NamedTuple, Optional, Set
 
 import numpy as np
 
 from ....ir.graph import Node, Value
-from ...loops.fuse import Group, Run
-from ...loops.layout import Place
+from ...loops.fuse import Group, Run, nodes_of
+from ...loops.layout import Place, Places
 from ..nests.render import render
 from ..program.products import words_of
 from ..program.steps import Finished, Launch, Product
@@ -28,8 +28,22 @@ class Finish(NamedTuple):
     relu: bool
 
 
-def finish_of(function: FunctionText, fused: Run, part: object, following: object) -> Optional[Finish]:
-    """How a part that is a product can be finished by the one that follows it; None where it cannot."""
+def read_by_nodes(fused: Run, places: Places) -> Mapping[Value, Set[Node]]:
+    """The nodes of parts that read each value with memory of its own, or views of it."""
+    found: Dict[Value, Set[Node]] = {}
+    for part in fused.parts:
+        for node in nodes_of(part):
+            for value in node.inputs:
+                found.setdefault(places.of(value).base, set()).add(node)
+    return found
+
+
+def finish_of(function: FunctionText, fused: Run, readers: Mapping[Value, Set[Node]], part: object,
+              following: object) -> Optional[Finish]:
+    """How a part that is a product can be finished by the one that follows it; None where it cannot.
+
+    readers: as `read_by_nodes`.
+    """
     if not isinstance(part, Node) or part.op.name != "matmul" or not isinstance(following, Group) or not following.nodes:
         return None
     (value,), nodes = part.outputs, following.nodes
@@ -38,12 +52,12 @@ def finish_of(function: FunctionText, fused: Run, part: object, following: objec
     places = [function.places.of(v) for v in nodes[0].inputs]
     others = [place for place in places if place.base is not value]
     is_whole = all(place.whole for place in places if place.base is value)
-    if len(others) != 1 or not is_whole or not _is_alone(function, value, nodes[0]):
+    if len(others) != 1 or not is_whole or readers.get(value) != {nodes[0]}:
         return None
     (total,) = nodes[0].outputs
     if not function.target(nodes[-1].outputs[0]).compact:
         return None
-    if len(nodes) == 2 and (not _is_alone(function, total, nodes[1]) or total in fused.needed):
+    if len(nodes) == 2 and (readers.get(total) != {nodes[1]} or total in fused.needed):
         return None
     return Finish(part, following, others[0], len(nodes) == 2) if _is_bias(others[0], value.shape[-1]) else None
 
@@ -52,14 +66,6 @@ def _is_bias(place: Place, columns: int) -> bool:
     """Whether something is a number for each column, side by side in memory."""
     rows = [stride for n, stride in zip(place.shape[:-1], place.strides) if n != 1]
     return place.base.ndim > 0 and columns != 1 and place.shape[-1:] == (columns,) and place.strides[-1] == 1 and not any(rows)
-
-
-def _is_alone(function: FunctionText, value: Value, reader: Node) -> bool:
-    """Whether only this node reads a value."""
-    places, graph = function.places, function.graph
-    readers = [node for node in graph.nodes if any(places.of(v).base is value for v in node.inputs)
-               and not all(v in places.views for v in node.outputs)]
-    return readers == [reader] and not any(places.of(v).base is value for v in graph.outputs)
 
 
 def _is_one(product: Product) -> bool:
