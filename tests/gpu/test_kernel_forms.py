@@ -1,15 +1,20 @@
 """The forms that kernels take by the shapes of their arrays: values against NumPy, the same bits in any order of threads."""
+import re
+
 import numpy as np
 import pytest
-from emulated_graphs import array, case, results
+from emulated_graphs import array, case, graph_of, results
 
 from dy2static import ops
 from dy2static.backends.cuda.launches import updates
+from dy2static.backends.cuda.launches.region import DeviceRegion
 from dy2static.backends.cuda.nests import elements, lines, rows
 from dy2static.backends.cuda.text import indices
 from dy2static.ir.building import Builder, building
 from dy2static.ir.graph import Graph
 from dy2static.ir.types import Tensor
+from dy2static.native import nvrtc
+from dy2static.native.device_kernels import text_of
 from dy2static.native.emulated import EmulatedDevice, missing
 from dy2static.passes.in_place import Update
 
@@ -77,6 +82,33 @@ def test_few_long_rows_are_shared_by_blocks(dtype, monkeypatch):
     results(cases)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_the_first_part_of_long_rows_stays_in_registers(dtype, monkeypatch):
+    """The bits are those of rows that are read again; a number of loads that do not fill the last turn, and single elements."""
+    monkeypatch.setattr(rows, "SHARED_ROW", 600)
+    monkeypatch.setattr(rows, "_FEW", 0)
+    found = []
+    for words in (0, 4):
+        monkeypatch.setattr(lines, "_WORDS", words)
+        cases = [case(function, array(2, size, dtype=dtype)) for function, _ in LONG_ROWS.values() for size in (5000, 2333)]
+        held = [one for one in cases if "[t][" in one.text]
+        assert bool(held) == bool(words) and all("for (int k = " in one.text for one in held)
+        found.append(results(cases))
+    assert all(a.tobytes() == b.tobytes() for one, other in zip(*found) for a, b in zip(one, other))
+
+
+@pytest.mark.skipif(not nvrtc.available(), reason="there is no NVRTC (python -m pip install nvidia-cuda-nvrtc)")
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+def test_rows_that_are_held_need_no_more_registers_than_there_are(architecture):
+    """1024 threads have 64 registers each; those of a warp could have more, but fewer of them would run."""
+    graphs = [graph_of(lambda x: ops.softmax(x, axis=1), [np.empty((rows, size), dtype)])
+              for rows, size in ((512, 50000), (8192, 1001)) for dtype in (np.float32, np.float64)]
+    kernels = [kernel for graph in graphs for kernel in DeviceRegion(graph).function.kernels]
+    log = nvrtc.machine_code(text_of(kernels), architecture, ["--ptxas-options=-v"]).log
+    assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"}
+    assert max(map(int, re.findall(r"Used (\d+) registers", log))) <= 64
+
+
 #: Shapes, the axes that are summed, and how many kernels there are: one where each result is one block's, or one thread's.
 SUMS = [((700, 3), (0,), 1), ((9000, 3), (0,), 2), ((5, 200, 40), (1,), 2), ((3000, 40), (0,), 2), ((100, 7, 40), (0, 2), 1),
         ((3000, 2, 40), (0, 2), 2), ((5, 6, 7), (1,), 1), ((4, 3, 2), (0, 2), 1), ((2000, 2, 3, 2), (0, 2), 2)]
@@ -125,7 +157,7 @@ def test_rows_and_totals_in_registers(dtype, most, are_held, monkeypatch):
     """Rows of one and several turns of a thread, of a number that is no multiple of those of a load, and of warps."""
     monkeypatch.setattr(rows, "_MANY", 6)
     monkeypatch.setattr(lines, "_TURNS", most)
-    sizes = [(3, 8), (2, 1028), (2, 515), (7, 300)]
+    sizes = [(3, 8), (2, 1028), (2, 515), (7, 300), (6, 1001)]
     cases = [case(function, array(*size, dtype=dtype)) for size in sizes for function in (totals, normalized)]
     assert all(("[t][" in one.text) == are_held for one in cases)
     results(cases)

@@ -4,13 +4,13 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence
 
 from ....ir.dims import Size
-from ...loops.ir import Axis, LoopNest, Sweep
+from ...loops.ir import Axis, Define, LoopNest, Sweep
 from ..program.sizes import Number, ceiling, settled
 from ..text.dtypes import computed, memory_type, register_type
 from ..text.function import FunctionText
 from ..text.indices import split_index
 from .statements import count_of, sizes_and_names
-from .vectors import Key, VectorText, accesses, keys_of
+from .vectors import Key, VectorText, accesses, keys_of, recalls
 
 #: Most elements of a line that registers hold for a thread.
 _TURNS = 32
@@ -23,13 +23,14 @@ class LineText(VectorText):
     """Threads share lines: each takes ``width`` elements in a turn, and the threads of a line stand side by side.
 
     axes: the loops of a line.  threads: of a line.  lane: the text of the number of a thread among them.
-    turns: how often a thread comes to elements of a line, if it has so few that registers can hold them; else 0.
+    turns: how often a thread comes to elements of a line that registers hold: always, if it has few; else not at all, or in the
+    first turns.  is_more: whether it comes to others after these.
     """
 
     def __init__(self, nest: LoopNest, function: FunctionText, width: int, axes: Sequence[Axis], threads: Number, lane: str):
         super().__init__(nest, function, width, axes[-1] if axes else None)
         self.axes, self.size, self.threads, self.lane = axes, count_of(axes), threads, lane
-        self.turns = self._turns()
+        self.turns, self.is_more = self._turns(), False
         self.early = self._early() if self.turns else []
         self.count = str(width)
 
@@ -46,13 +47,29 @@ class LineText(VectorText):
         turns = ceiling(size, self.threads * self.width)
         return turns if turns * self.width <= _TURNS and self._words_lasting(turns) <= _WORDS else 0
 
+    def hold_first_turns(self) -> None:
+        """Have registers hold what a thread reads again of the first elements of a line; nothing of it is kept."""
+        if self.turns or self.last is None or not isinstance(self.size, int) or not isinstance(self.threads, int):
+            return
+        words = self._words_lasting(1)
+        most = _WORDS if all(array.dtype.itemsize < 8 for array, _, _ in accesses(self.nest)) else _WORDS // 2
+        self.turns = min(self.size // (self.threads * self.width), most // words) if words else 0
+        self.is_more = self.turns > 0
+        self.early = self._early() if self.turns else []
+
     def _words_lasting(self, turns: int) -> int:
-        """The registers that a thread needs for what several sweeps read."""
+        """The registers that a thread needs between two sweeps, at most, for what has been read or kept and is read again."""
         assert self.last is not None
-        keys = keys_of(self.nest, self.last, self.width, self.function)
-        again = {key for number, here in enumerate(keys) for key in here if any(key in later for later in keys[number + 1:])}
-        return sum(self._words(turns, array.dtype.itemsize) for array, _ in again) + sum(
-            self._words(turns, computed(value.dtype).itemsize) for value in self.nest.kept)
+        keys, sweeps = keys_of(self.nest, self.last, self.width, self.function), self.nest.sweeps
+        most = 0
+        for number in range(1, len(sweeps)):
+            before, behind = ([statement for sweep in part for statement in sweep.body]
+                              for part in (sweeps[:number], sweeps[number:]))
+            dtypes = [array.dtype for array, _ in set().union(*keys[:number]).intersection(set().union(*keys[number:]))]
+            dtypes += [computed(statement.value.dtype) for statement in before if isinstance(statement, Define)
+                       and statement.keep is not None and any(recalls(later, statement.value) for later in behind)]
+            most = max(most, sum(self._words(turns, dtype.itemsize) for dtype in dtypes))
+        return most
 
     def _words(self, turns: int, itemsize: int) -> int:
         """The registers for an array of so many elements of a thread."""
@@ -80,16 +97,24 @@ class LineText(VectorText):
 
     def line(self, sweep: Sweep) -> None:
         """One run of a thread over its elements of a line."""
-        kernel, scale = self.kernel, f" * {self.width}" if self.width > 1 else ""
         if self.turns:
             self.load_early(self.early[self.nest.sweeps.index(sweep)])
             self.turn()
-        else:
+            self.body(sweep)
+        if self.is_more or not self.turns:
+            held, self.loads = self.loads, {}
+            scale = f" * {self.width}" if self.width > 1 else ""
             threads = self.threads if isinstance(self.threads, int) else "blockDim.x"
-            kernel.open(f"for (dy_index k = {self.lane}{scale}; k < {self.size}; k += {threads}{scale}) {{")
-        split_index(kernel, "k", *sizes_and_names(self.axes))
+            first = f"{self.turns * settled(self.threads) * self.width} + " if self.turns else ""
+            self.kernel.open(f"for (dy_index k = {first}{self.lane}{scale}; k < {self.size}; k += {threads}{scale}) {{")
+            self.body(sweep)
+            self.loads = held
+
+    def body(self, sweep: Sweep) -> None:
+        """What a thread does in a turn; ends the loop."""
+        split_index(self.kernel, "k", *sizes_and_names(self.axes))
         self.elements(sweep.body)
-        kernel.close()
+        self.kernel.close()
 
     def turn(self) -> None:
         """Begin the loop of a thread over its elements of the row."""
@@ -98,7 +123,7 @@ class LineText(VectorText):
         kernel.open(f"for (int t = 0; t < {self.turns}; ++t) {{")
         scale = f" * {self.width}" if self.width > 1 else ""
         kernel.line(f"const dy_index k = (t * {self.threads} + {self.lane}){scale};")
-        if settled(self.size) % (settled(self.threads) * self.width):
+        if not self.is_more and settled(self.size) % (settled(self.threads) * self.width):
             kernel.line(f"if (k >= {self.size}) continue;")
 
     def load_early(self, keys: Sequence[Key]) -> None:

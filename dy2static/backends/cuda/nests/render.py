@@ -56,14 +56,13 @@ def render(group: Group, function: FunctionText) -> None:
 
 def _rows(group: Group, nest: LoopNest, function: FunctionText) -> None:
     """Kernels of a nest with rows.  Of long rows nothing is kept: to compute it again takes less than to store and load it."""
-    def short(nest: LoopNest, width: int) -> None:
-        Rows(nest, function, width).write()
-
     def long() -> None:
         again = schedule(group, function.places.of, function.stored, keeps=False, target=function.target)
         _by_last(again, function, lambda width: function.either(
-            are_few(nest, function), lambda: CutRows(again, function, width).write(), lambda: short(again, width)))
-    function.either(are_long(nest, function), long, lambda: _by_last(nest, function, lambda width: short(nest, width)))
+            are_few(nest, function), lambda: CutRows(again, function, width).write(),
+            lambda: Rows(again, function, width, is_long=True).write()))
+    function.either(are_long(nest, function), long,
+                    lambda: _by_last(nest, function, lambda width: Rows(nest, function, width).write()))
 
 
 def _by_last(nest: LoopNest, function: FunctionText, write: Callable[[int], None]) -> None:

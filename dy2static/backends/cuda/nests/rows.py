@@ -71,13 +71,15 @@ def _threads(rows: int, size: int) -> int:
 
 
 class Rows(LineText):
-    """A warp or a block computes one row."""
+    """A warp or a block computes one row.  is_long: nothing of a row is kept but in registers, which hold its first part."""
 
-    def __init__(self, nest: LoopNest, function: FunctionText, width: int):
+    def __init__(self, nest: LoopNest, function: FunctionText, width: int, is_long: bool = False):
         self.rows = count_of(nest.outer)
         threads = function.late(_threads, self.rows, count_of(nest.inner))
         self.short = threads == WARP
         super().__init__(nest, function, width, nest.inner, threads, "lane")
+        if is_long:
+            self.hold_first_turns()
 
     def write(self) -> None:
         """Write the kernels, and launch them."""

@@ -5,7 +5,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ....ir.dims import Size
 from ....ir.graph import Value
-from ...loops.ir import Accumulate, Address, Apply, Axis, Define, Expression, Load, LoopNest, Part, Statement
+from ...loops.ir import Accumulate, Address, Apply, Axis, Define, Expression, Kept, Load, LoopNest, Part, Statement
 from ..text.dtypes import loaded, memory_type, register_type
 from ..text.function import FunctionText
 from .statements import NestText, address_of
@@ -133,7 +133,12 @@ def accesses(nest: LoopNest) -> Iterator[Tuple[Value, Address, bool]]:
 
 def loads_of(statement: Statement) -> Iterator[Load]:
     """The loads of a statement."""
-    return _loads(statement.operand if isinstance(statement, Accumulate) else statement.expression)
+    return (leaf for leaf in _leaves_of(statement) if isinstance(leaf, Load))
+
+
+def recalls(statement: Statement, value: Value) -> bool:
+    """Whether a statement reads an element of a value that an earlier sweep has kept."""
+    return any(isinstance(leaf, Kept) and leaf.value is value for leaf in _leaves_of(statement))
 
 
 def keys_of(nest: LoopNest, last: Axis, width: int, function: FunctionText) -> List[Set[Key]]:
@@ -145,9 +150,14 @@ def keys_of(nest: LoopNest, last: Axis, width: int, function: FunctionText) -> L
             for sweep in nest.sweeps]
 
 
-def _loads(expression: Expression) -> Iterator[Load]:
-    if isinstance(expression, Load):
-        yield expression
-    elif isinstance(expression, Apply):
+def _leaves_of(statement: Statement) -> Iterator[Expression]:
+    """What a statement reads."""
+    return _leaves(statement.operand if isinstance(statement, Accumulate) else statement.expression)
+
+
+def _leaves(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, Apply):
         for operand in expression.operands:
-            yield from _loads(operand)
+            yield from _leaves(operand)
+    else:
+        yield expression
