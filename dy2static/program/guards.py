@@ -22,6 +22,7 @@ from ..runtime.devices import array_type, current_device
 from ..runtime.guard_tests import MadeLater, exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
+from . import hotpath
 from .guard_table import Table, divided
 from .numbers import checked_together
 
@@ -157,8 +158,9 @@ class Guards:
     def guards(self, diagnose: bool = False) -> List[str]:
         """All guards as lines, in the order in which they were relied on."""
         self._calling_conditions()
-        is_native = not diagnose and guard_tests.fits is not _fits_in_python
-        self._waiting = [] if is_native else None
+        is_there = guard_tests.fits is not _fits_in_python
+        is_native = not diagnose and (is_there or hotpath.is_coming())      # then the entry gets a native `check` later
+        self._waiting = [] if is_native and is_there else None
         expressions: List[str] = []
         for index, guard in enumerate(self._in_table() if is_native else self.outcome.guards):
             if not guard.before_arrays:

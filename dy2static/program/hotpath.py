@@ -21,6 +21,7 @@ _SECONDS = 0.2              # so long after the first native program: a first ca
 _waiting: List[threading.Timer] = []
 _replaced: List[Tuple[Dict, Any, Callable]] = []
 _early: List[weakref.ref] = []
+_found: Dict[str, Callable] = {}                        # the native functions, by their names in the C text
 _unused = [True]            # whoever takes it out replaces the functions: there is no lock that a fork could leave closed
 
 # what is where: the namespace, the key, and the name in the C text
@@ -53,10 +54,21 @@ def prepare() -> None:
         _waiting[0].start()
 
 
+def is_coming() -> bool:
+    """Whether the functions are about to be compiled, or are being compiled."""
+    return bool(_waiting) and _waiting[0].is_alive()
+
+
 def note(call: Callable) -> None:
-    """Let the entry of a native program have the functions, too, that are still being compiled."""
-    if _waiting and _waiting[0].is_alive():
+    """Let the entry of a native program have the functions, too, that are still being compiled, or just have been."""
+    if is_coming():
         _early.append(weakref.ref(call))
+    if _found:
+        _give(call)
+
+
+def _give(call: Callable) -> None:
+    call.__globals__.update({name: function for name, function in _found.items() if name in call.__globals__})
 
 
 def start() -> None:
@@ -75,14 +87,16 @@ def start() -> None:
     for space, key, name in _PLACES:
         _replaced.append((space, key, space[key]))
         space[key] = found[name]
+    _found.update(found)                                # before what is early is looked at: `note` may run meanwhile
     for call in [reference() for reference in _early]:
         if call is not None:
-            call.__globals__.update({name: found[name] for name in found if name in call.__globals__})
+            _give(call)
     _early.clear()
 
 
 def stop() -> None:
     """Have everything done in Python again."""
+    _found.clear()
     while _replaced:
         space, key, function = _replaced.pop()
         space[key] = function

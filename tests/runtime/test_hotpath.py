@@ -16,8 +16,8 @@ from chainer.optimizer_hooks import GradientClipping, WeightDecay
 from dy2static import enable_to_static, to_static
 from dy2static.native import compiler, library
 from dy2static.program import hotpath
-from dy2static.runtime import backprop, node, updating
-from dy2static.runtime.guard_tests import fits
+from dy2static.runtime import backprop, guard_tests, node, updating
+from dy2static.runtime.guard_tests import GuardTable, fits
 
 pytestmark = pytest.mark.skipif(not compiler.available() or bool(library._problem()),
                                 reason="there is no C compiler on this machine, or another Python")
@@ -396,6 +396,25 @@ def test_programs_made_meanwhile_have_them_too(monkeypatch):
     hotpath.start()
     assert space["make_variable"] is node.make_variable and type(node.make_variable).__name__ != "function"
     assert exact(compiled(Variable(A.copy())).array) == exact(y.array) and not hotpath._early
+
+
+def test_tables_made_meanwhile_are_asked_by_native_code(monkeypatch):
+    """The guards of a program that is there before the library are a table, which Python asks until then."""
+    hotpath.stop()
+    monkeypatch.setattr(hotpath.hotpath, "is_kept", lambda: False)
+    monkeypatch.setattr(hotpath, "_SECONDS", 3600)
+    monkeypatch.setattr(hotpath, "_waiting", [])
+    model, x = Mixed(np.float32), np.ones((2, 4), np.float32)
+    compiled = to_static(squares, backend="c")
+    losses = [compiled(model, x).array for _ in range(2)]
+    space = compiled.dispatcher.programs[0].call.__globals__
+    assert any(type(value) is GuardTable for value in space.values()) and type(space["check"]).__name__ == "function"
+    hotpath._waiting[0].cancel()
+    hotpath.start()
+    assert space["check"] is guard_tests.check and type(space["check"]).__name__ != "function"
+    losses.append(compiled(model, x).array)
+    assert len({exact(loss) for loss in losses}) == 1 and compiled.stats()["captures"] == 1
+    assert len(compiled(model, x[:1]).array.shape) == 0 and compiled.stats()["captures"] == 2
 
 
 def test_nothing_is_left_behind():
