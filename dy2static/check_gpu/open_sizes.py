@@ -82,6 +82,7 @@ FUNCTIONS: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "rows and columns": ("k", lambda k: (lambda p: (_sum(p, 0), p))(ops.softmax(k, axis=1))),
     "taken": ("wi", lambda w, i: ops.take(w, i, axis=0)),
     "added by index": ("ki", lambda k, i: ops.scatter_add(k, i, axis=0, shape=(4, _KNOWN))),
+    "added rows of any length": ("xi", lambda x, i: ops.scatter_add(x, i, axis=0, shape=(4, x.shape[1]))),
     "along": ("xi", lambda x, i: ops.take_along(x, ops.reshape(i, shape=(*i.shape, 1)), axis=1)),
     "joined": ("ky", lambda k, y: (ops.concat(k, k * 2.0, axis=0), ops.transpose(ops.concat(y, y, axis=0), axes=(1, 0)))),
     "cumulative": ("x", lambda x: (ops.cumsum(x, axis=1), ops.cumsum(x, axis=0))),

@@ -1,7 +1,6 @@
 """Indices with arrays in them: where the axes of what they pick come from."""
 from __future__ import annotations
 
-import functools
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ....ir.dims import Size
@@ -12,7 +11,10 @@ from ....ir.template import AT
 
 def shape_together(arrays: Sequence[Value]) -> Tuple[Size, ...]:
     """The shape of arrays of indices together."""
-    return tuple(functools.reduce(broadcast_shapes, [array.shape for array in arrays], ()))
+    shape: Tuple[Size, ...] = ()
+    for array in arrays:
+        shape = broadcast_shapes(shape, array.shape)
+    return shape
 
 
 def first_axis_of_arrays(index: Sequence[Any]) -> int:
