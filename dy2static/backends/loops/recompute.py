@@ -216,8 +216,13 @@ class _Cut:
         return operands
 
     def _operands(self, value: Value) -> Optional[List[Key]]:
-        """What an elementwise value is computed from, without numbers; None where the group cannot compute it."""
+        """What an elementwise value is computed from, without numbers; None where the group cannot compute it, or loads it anyhow.
+
+        What only other groups load is not looked behind: an unrolled loop would be searched back to its first step.
+        """
         node = self.search.makers.get(value)
+        if value in self.search.run.needed and value not in self.reads.whole:
+            return None
         if node is None or value.shape != self.group.shape and "shape" in node.attrs:
             return None
         found: List[Key] = []
