@@ -302,6 +302,19 @@ class IndexRanges(Protocol):
         """A number counts the iterations of a loop."""
 
 
+class AssignedItems(Protocol):
+    """Items of lists that are assigned at places that only the run knows."""
+
+    def get(self, items: Any, index: Any) -> Any:
+        """An item; NotImplemented where that is left to Python."""
+
+    def put(self, items: Any, index: Any, item: Any) -> bool:
+        """Assign an item; False where that is left to Python."""
+
+    def settle_all(self) -> None:
+        """What is in the lists is read."""
+
+
 class DecidingContents(Protocol):
     """What decides something.  exposures: how many calls of unknown code there were, which may write into arrays."""
 
@@ -427,6 +440,10 @@ class CaptureContext(Protocol):
     @property
     def index_ranges(self) -> IndexRanges:
         """What is known of indices."""
+
+    @property
+    def assigned_items(self) -> AssignedItems:
+        """Items assigned at places that only the run knows."""
 
     @property
     def deciding(self) -> DecidingContents:

@@ -26,6 +26,7 @@ from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.rollback import Snapshot
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 from ..symbolic.writes import ArrayWrites
+from .assigned_items import AssignedItems
 from .calls import Calls
 from .chainer_calls import ChainerCalls
 from .deciding_contents import DecidingContents
@@ -112,7 +113,7 @@ class Capture:
         self.unknown = HostResults(observed)
         self.reports, self.rule_states = Reports(self), RuleStates(self)
         self.imports = Imports(self)
-        self.index_ranges = IndexRanges(self)
+        self.index_ranges, self.assigned_items = IndexRanges(self), AssignedItems(self)
         self.deciding = DecidingContents(self, fixed)
         self.number_checks, self.number_bounds = NumberChecks(self), NumberBounds(self)
 
@@ -189,6 +190,7 @@ class Capture:
         self.escaping, self.grad_state, self.chainer.applied = Escaping(self), KeptGradients(self), 0
         self.unknown.start_again()
         self.array_writes.start_again()
+        self.assigned_items.start_again()
         self.rebound_arrays.start_again()
 
     def mark(self) -> Tuple:

@@ -47,6 +47,7 @@ class Effects:
 
     def enter_decision(self) -> None:
         """The outermost decision on array values starts here."""
+        self.capture.assigned_items.settle_all()
         for container in self.capture.heap.containers:
             if isinstance(container, ShadowList):
                 container.outside = list.__len__(container)

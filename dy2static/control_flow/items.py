@@ -14,7 +14,7 @@ _MOST = 32
 
 def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     """``container[index]``: a decision for each item; NotImplemented where Python itself can do it."""
-    number = None if capture is None else _number(capture, index)
+    number = None if capture is None else unknown_number(capture, index)
     if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
         return container[bool(number) if number.kind == "py_bool" else number.fix()]
     if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:
@@ -61,7 +61,7 @@ def _first(tests: List[Callable[[], Any]], chosen: Callable[[int], Any], otherwi
     return dy.if_exp(tests[place](), lambda: chosen(place), lambda: _first(tests, chosen, otherwise, place + 1))
 
 
-def _number(capture: CaptureContext, index: Any) -> Any:
+def unknown_number(capture: CaptureContext, index: Any) -> Any:
     """An integer that only the run knows; None for any other index."""
     if type(index) is SymbolicScalar:
         return index if index.text is None and index.kind in ("py_int", "py_bool") else None

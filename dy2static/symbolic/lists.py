@@ -188,6 +188,27 @@ def refuse_mixed(capture: CaptureContext, items: Items, other: Items) -> None:
                   because=items)
 
 
+class Assigned:
+    """What a list holds after items were assigned at places that only the run knows, until it is read.
+
+    owner: makes the items.  base: those that were there.  numbers, places, items: what was assigned, in order; a place is the
+    permutation that the number is an element of and where it is in that, or None.
+    """
+
+    def __init__(self, owner: Any, base: Tuple, numbers: Tuple = (), places: Tuple = (), items: Tuple = ()):
+        self.owner, self.base, self.numbers, self.places, self.items = owner, base, numbers, places, items
+
+    def followed_by(self, number: Any, place: Any, item: Any) -> "Assigned":
+        """The same with one more."""
+        return Assigned(self.owner, self.base, (*self.numbers, number), (*self.places, place), (*self.items, item))
+
+    def is_full(self, item: Any) -> bool:
+        """Whether all items are Variables, or all arrays, of the shape and dtype of this one."""
+        is_variable = isinstance(item, SymbolicVariable)
+        return all((isinstance(other, SymbolicVariable) if is_variable else type(other) is SymbolicArray)
+                   and other.shape == item.shape and other.dtype == item.dtype for other in (*self.base, *self.items))
+
+
 class StagedList(list):
     """A list made by converted code: a list, until a decision on array values makes its length unknown."""
 
@@ -198,12 +219,39 @@ class StagedList(list):
     @property
     def symbolic(self) -> Optional[Items]:
         """The contents, where the length is not known."""
+        self.settle()
         first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
         return first if type(first) is Items else None
 
-    def hold(self, items: Items) -> None:
+    @property
+    def assigned(self) -> Optional[Assigned]:
+        """What was assigned since the list was last read."""
+        first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
+        return first if type(first) is Assigned else None
+
+    def settle(self) -> None:
+        """Let what was assigned be items like others."""
+        assigned = self.assigned
+        if assigned is not None:
+            list.__setitem__(self, slice(None), assigned.owner.settled(assigned))
+
+    def hold(self, items: Any) -> None:
         """Let these be the contents."""
         list.__setitem__(self, slice(None), [items])
+
+    def __len__(self) -> int:
+        assigned = self.assigned
+        if assigned is None and self.symbolic is not None:
+            self._refuse("used by a library")
+        return list.__len__(self) if assigned is None else len(assigned.base)
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        if self.capture.assigned_items.put(self, index, item):
+            return
+        if self.symbolic is not None:
+            self._refuse("assigned to")
+        load_other(self, item)
+        list.__setitem__(self, index, item)
 
     def append(self, item: Any) -> None:
         items = self.symbolic
@@ -281,7 +329,10 @@ class StagedList(list):
 
     def __getitem__(self, index: Any) -> Any:
         items = self.symbolic
-        return list.__getitem__(self, index) if items is None else items.item(index)
+        if items is not None:
+            return items.item(index)
+        found = NotImplemented if type(index) in (int, slice) else self.capture.assigned_items.get(self, index)
+        return list.__getitem__(self, index) if found is NotImplemented else found
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.symbolic is not None:
@@ -307,10 +358,9 @@ def _unless_symbolic(name: str, what: str) -> Callable:
     return guarded
 
 
-for _name, _what in (("__setitem__", "assigned to"), ("__delitem__", "deleted from"), ("__len__", "used by a library"),
-                     ("__iter__", "iterated over by a library"), ("__contains__", "searched"), ("__reversed__", "reversed"),
-                     ("__eq__", "compared"), ("__ne__", "compared"), ("__lt__", "compared"), ("__le__", "compared"),
-                     ("__gt__", "compared"), ("__ge__", "compared"), ("__mul__", "repeated"),
+for _name, _what in (("__delitem__", "deleted from"), ("__iter__", "iterated over by a library"), ("__contains__", "searched"),
+                     ("__reversed__", "reversed"), ("__eq__", "compared"), ("__ne__", "compared"), ("__lt__", "compared"),
+                     ("__le__", "compared"), ("__gt__", "compared"), ("__ge__", "compared"), ("__mul__", "repeated"),
                      ("__rmul__", "repeated"), ("__imul__", "repeated"), ("__repr__", "printed"), ("index", "searched"),
                      ("count", "searched"), ("remove", "searched"), ("sort", "sorted")):
     setattr(StagedList, _name, _unless_symbolic(_name, _what))

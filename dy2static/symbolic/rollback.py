@@ -321,6 +321,8 @@ def _slots(cls: type) -> Tuple[str, ...]:
 def contents_of(item: Any) -> Any:
     """A copy of the contents, read without loading anything."""
     if isinstance(item, list):
+        if type(item) is StagedList:
+            item.settle()
         return list.copy(item)
     if isinstance(item, dict):
         return dict(dict.items(item))

@@ -14,10 +14,12 @@ class ListDisplays(Transformer):
 
     Before:
         rest, n = [], [a, b]
+        d = [None] * len(n)
         h.rest = F(rest, more=[])
         c = [x * 2 for x in rest]
     After:
         rest, n = _dy.list_([]), _dy.list_([a, b])
+        d = _dy.list_([None] * len(n))
         h.rest = F(rest, more=_dy.list_([]))
         c = _dy.list_([x * 2 for x in rest])
     """
@@ -44,9 +46,14 @@ class ListDisplays(Transformer):
     def _known(self, value: gast.AST) -> gast.AST:
         if isinstance(value, gast.Tuple):
             value.elts = [self._known(item) for item in value.elts]
-        if isinstance(value, (gast.List, gast.ListComp)):
+        if isinstance(value, (gast.List, gast.ListComp)) or _is_repeated(value):
             return self.quote("_dy.list_(items)", items=value)
         return value
+
+
+def _is_repeated(node: gast.AST) -> bool:
+    """Whether a list is repeated."""
+    return isinstance(node, gast.BinOp) and isinstance(node.op, gast.Mult) and isinstance(node.left, gast.List)
 
 
 def _is_known(node: gast.Call) -> bool:
