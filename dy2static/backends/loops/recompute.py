@@ -133,13 +133,14 @@ class _Search:
     def result(self) -> Dict[int, Set[Value]]:
         """The values that each group computes again, by its number."""
         must_store = set(self.must_store)
+        again: Dict[int, Set[Value]] = {}
         for _ in range(_ROUNDS):
             again, readers = self._round(must_store)
             left = {v for values in again.values() for v in values if readers.get(v) and v not in must_store}
             if not left:
-                return again
+                break
             must_store |= left                                     # some group needs these in any case
-        return {}
+        return again
 
     def _round(self, must_store: Set[Value]) -> Tuple[Dict[int, Set[Value]], Dict[Value, Set[int]]]:
         """What each group computes again, and what then reads each value, if these values are stored in any case."""
