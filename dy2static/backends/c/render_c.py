@@ -28,6 +28,7 @@ from ..loops.schedule import is_dear
 from .accumulators import COMBINE, accumulated, accumulator_type, combined, merged, sees_nan, start_of
 from .distribution import distribute
 from .emitter import Emitter
+from .turned_loads import HEIGHT, WIDTH, corner, turned_loads
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
 
@@ -69,6 +70,7 @@ class _Renderer:
         self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
         self.own: Dict[Value, str] = {}                     # the part of it that belongs to one share
         self.running: Dict[Value, str] = {}                 # a total's element in a register, while several turns add to it
+        self.turned: Dict[Load, str] = {}                   # where the square at hand has an element of what was turned
         self.rows = {value: self._row_buffer(value) for value in nest.kept}
 
     def write(self) -> None:
@@ -128,6 +130,10 @@ class _Renderer:
         if _may_jam(self.nest, sweep):
             self._jammed(sweep)
             return
+        turned = turned_loads(self.nest, sweep)
+        if turned:
+            self._in_squares(sweep, turned)
+            return
         self._open(inner[:-1])
         if sweep.block:
             self._line(f"for (int64_t b = 0; b < {inner[-1].size}; b += {sweep.block}) {{")
@@ -170,12 +176,7 @@ class _Renderer:
             self._statements(sweep.body)
             self._close(1)
             return
-        first, count = self.emitter.variable(f"{axis.name}_of"), self.emitter.variable("count")
-        self._line(f"for (int64_t {first} = {begin}; {first} < {end}; {first} += {strip}) {{")
-        self.depth += 1
-        equal = begin == "0" and end == str(axis.size) and is_known(axis.size) and axis.size % strip == 0
-        length = strip if equal else f"{first} + {strip} < {end} ? {strip} : {end} - {first}"
-        self._line(f"const int64_t {count} = {length};")
+        first, count = self._open_strips(axis, begin, end, strip)
         around = self.rows
         self.rows = {**around, **{value: self._strip_buffer(value, strip) for value in buffers}}
         for body in bodies:
@@ -188,6 +189,16 @@ class _Renderer:
             self._close(1)
         self.rows = around
         self._close(1)
+
+    def _open_strips(self, axis: Axis, begin: str, end: str, strip: int) -> Tuple[str, str]:
+        """Open a loop over strips of a loop; gives the variables of where one begins, and of how many turns it has."""
+        first, count = self.emitter.variable(f"{axis.name}_of"), self.emitter.variable("count")
+        self._line(f"for (int64_t {first} = {begin}; {first} < {end}; {first} += {strip}) {{")
+        self.depth += 1
+        equal = begin == "0" and end == str(axis.size) and is_known(axis.size) and axis.size % strip == 0
+        length = strip if equal else f"{first} + {strip} < {end} ? {strip} : {end} - {first}"
+        self._line(f"const int64_t {count} = {length};")
+        return first, count
 
     def _strip_buffer(self, value: Value, strip: int) -> str:
         name = self.emitter.variable("strip")
@@ -227,6 +238,25 @@ class _Renderer:
         self._innermost(sweep, False)
         self._close(1 + len(outer))
 
+    def _in_squares(self, sweep: Sweep, turned: Sequence[Load]) -> None:
+        """The two innermost loops square by square, with these loads turned in front of each square."""
+        *outer, axis, inner = self.nest.inner
+        self._open(outer)
+        row, rows = self._open_strips(axis, *self._span(axis), HEIGHT)
+        column, columns = self._open_strips(inner, *self._span(inner), WIDTH)
+        for load in turned:
+            name, type, apart = self.emitter.variable("square"), load.array.dtype, dict(load.address.terms)[inner.name]
+            source = f"{self.emitter.name(load.array)} + {_address(corner(load, {axis.name: row, inner.name: column}))}"
+            self._line(f"{c_type(type)} {name}[{HEIGHT * WIDTH}] __attribute__((aligned(64)));")
+            self._line(f"dy_turn_{type.itemsize}({source}, {apart}, {columns}, {rows}, {name}, {WIDTH});")
+            self.turned[load] = f"{name}[({axis.name} - {row}) * {WIDTH} + {inner.name} - {column}]"
+        spans = self.spans
+        self.spans = {**spans, axis.name: (row, f"{row} + {rows}"), inner.name: (column, f"{column} + {columns}")}
+        self._open((axis,))
+        self._innermost(sweep, False)
+        self._close(3 + len(outer))
+        self.spans, self.turned = spans, {}
+
     # Statements
 
     def _statements(self, statements: Sequence[Statement]) -> None:
@@ -264,6 +294,8 @@ class _Renderer:
     def _text(self, expression: Expression) -> str:
         if isinstance(expression, Local):
             return self.names.get(expression.value) or self.emitter.local(expression.value)
+        if isinstance(expression, Load) and expression in self.turned:
+            return self.turned[expression]
         if isinstance(expression, Load):
             return self.emitter.read(expression.array, _address(expression.address))
         if isinstance(expression, Kept):
