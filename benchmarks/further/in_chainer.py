@@ -1,4 +1,5 @@
 """Eight further networks in Chainer, which were measured before anybody had looked at how they run."""
+import dy2static  # noqa: F401  (before Chainer, which it lets run on NumPy 2)
 import chainer.functions as F
 import chainer.links as L
 from chainer import Chain, ChainList
