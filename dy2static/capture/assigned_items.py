@@ -17,8 +17,9 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
 from ..runtime import dy
+from ..symbolic.assigned import Assigned
 from ..symbolic.kinds import number_kind
-from ..symbolic.lists import Assigned, Contents, StagedList, describe_item, kind_of, refuse_mixed
+from ..symbolic.lists import Contents, StagedList, describe_item, kind_of, refuse_mixed
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .value_enumeration import producer
 
@@ -55,10 +56,8 @@ class AssignedItems:
             return False
         size, place = len(items), self._place(number.now() if type(number) is SymbolicArray else number.value)
         is_element = place is not None and place[0].type.shape == (size,)
-        if not is_element:
-            items.settle()
         before = items.assigned or Assigned(self, tuple(list.copy(items)), ())
-        if size > _MOST or not (is_element or before.is_full(item)):
+        if size > _MOST or not (is_element or before.is_full(item)) or not self._are_new(item, () if is_element else before.base):
             return False
         if not is_element:
             self._check(number, size)
@@ -90,7 +89,23 @@ class AssignedItems:
         which = self._which(assigned) if order is None else self.capture.numpy.call(np.argsort, (order[1],), {})
         with building(self.capture.builder):
             rows = OPS["take"](OPS["stack"](*[part.value for part in parts], axis=0), which.now(), axis=0)
-            return [like.wrapped(OPS["getitem"](rows, index=(place,))) for place in range(size)]
+            found = [like.wrapped(OPS["getitem"](rows, index=(place,))) for place in range(size)]
+        if like.kind == "variable" and len(set(map(id, there))) == len(there):
+            for item in found:
+                item.__dict__["apart"] = assigned
+        if like.kind == "variable" and not all(self.capture.array_writes.views.is_alone(item._data[0]) for item in there):
+            for item in found:
+                item.__dict__["copied"] = assigned.at
+        return found
+
+    def _are_new(self, item: Any, others: Tuple) -> bool:
+        """Whether none of these is a Variable that was there before the call, or may be: it would have to stay that object.
+
+        Nor may arrays be views of others.  others: all Variables, or all arrays, as the item is; or none.
+        """
+        if type(item) is SymbolicArray:
+            return all(self.capture.array_writes.views.is_alone(part) for part in (item, *others))
+        return all(describe_item(self.capture, part).is_new for part in (item, *others))
 
     def _permutation(self, assigned: Assigned) -> Optional[Tuple[List[Any], SymbolicArray]]:
         """The items in the order of the permutation that gives the places, and that; None where it is not certain to be one."""

@@ -34,6 +34,9 @@ class Escaping:
         if "elsewhere" in variable.__dict__:
             self.capture.abort("a Variable leaves the compiled function that is read from a list which also holds Variables from "
                                "elsewhere, and whose length depends on array values", because=variable)
+        if "copied" in variable.__dict__:
+            self.capture.abort("an item of a list, which may be a view of another array, leaves the compiled function after items "
+                               "were assigned at places that only the run knows", at=variable.__dict__["copied"])
         if key not in self._records:
             if self.capture.staging.depth and not self._is_made_outside(variable.value):
                 self.capture.abort("a Variable that is made in a loop or decision on array values is stored or shown there",
@@ -86,7 +89,8 @@ class Escaping:
                 self._check_gradient(variable)
             for origin in variable.__dict__.get("origins") or (id(variable),):
                 known = seen.setdefault(origin, variable)
-                if known is not variable:
+                # items of one list that holds no Variable twice are apart from each other
+                if known is not variable and variable.__dict__.get("apart", known) is not known.__dict__.get("apart"):
                     self.capture.abort("whether two results are one Variable depends on a decision on array values",
                                        because=variable if variable.__dict__.get("decision") is not None else known)
 

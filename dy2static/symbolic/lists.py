@@ -13,6 +13,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType
 from ..ir.types import Type, python_scalar
+from .assigned import Assigned
 from .kinds import describe, number_kind
 from .sequences import Parts
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -186,27 +187,6 @@ def refuse_mixed(capture: CaptureContext, items: Items, other: Items) -> None:
     """Stop: a list of the graph holds items of one type."""
     capture.abort(f"a list whose length depends on array values holds {items.kind} {items.elem} and {other.kind} {other.elem}",
                   because=items)
-
-
-class Assigned:
-    """What a list holds after items were assigned at places that only the run knows, until it is read.
-
-    owner: makes the items.  base: those that were there.  numbers, places, items: what was assigned, in order; a place is the
-    permutation that the number is an element of and where it is in that, or None.
-    """
-
-    def __init__(self, owner: Any, base: Tuple, numbers: Tuple = (), places: Tuple = (), items: Tuple = ()):
-        self.owner, self.base, self.numbers, self.places, self.items = owner, base, numbers, places, items
-
-    def followed_by(self, number: Any, place: Any, item: Any) -> "Assigned":
-        """The same with one more."""
-        return Assigned(self.owner, self.base, (*self.numbers, number), (*self.places, place), (*self.items, item))
-
-    def is_full(self, item: Any) -> bool:
-        """Whether all items are Variables, or all arrays, of the shape and dtype of this one."""
-        is_variable = isinstance(item, SymbolicVariable)
-        return all((isinstance(other, SymbolicVariable) if is_variable else type(other) is SymbolicArray)
-                   and other.shape == item.shape and other.dtype == item.dtype for other in (*self.base, *self.items))
 
 
 class StagedList(list):

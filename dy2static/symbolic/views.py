@@ -121,6 +121,13 @@ class Views:
             return all(self.is_made_here(self.root(side)[0]) for side in choice.sides)
         return made is not None and made.source is None
 
+    def is_alone(self, array: SymbolicArray) -> bool:
+        """Whether an array is made in the call, and shares its memory with no other."""
+        self.learn()
+        if id(array) in self.results:
+            return True
+        return id(array) not in self._parents and self.is_made_here(array) and not self.perhaps(array)
+
     def decision_of(self, arrays: Sequence[SymbolicArray]) -> Any:
         """The decision that chose one of these; None where there is none."""
         return next((self.chosen[id(array)].decision for array in arrays if id(array) in self.chosen), None)

@@ -69,6 +69,16 @@ def read_in_every_way(u, w):
     return first, others, (*out,), out + [3.0], held, sum(out), max(out, key=lambda v: float(v.array[0]))
 
 
+def leaving(u, w):
+    phi, out = np.argsort(u.array[:, 0]), [0] * 6
+    both = out
+    for i in range(6):
+        out[phi[i]] = u[i] * i
+    copied = [list(out), out]
+    out[0] = 5.0
+    return copied, both, len(both)
+
+
 def decisions_between(u, w):
     rows = [u[i] for i in range(6)]
     for i in range(6):
@@ -94,11 +104,26 @@ def calls():
     return [lambda k=k: (variable(6, 1, seed=k), np.random.RandomState(k).rand(6, 1).astype("f")) for k in range(4)]
 
 
-@pytest.mark.parametrize("function", [allocation, from_the_end, swapped, written_again, arrays, numbers, read_in_every_way,
+@pytest.mark.parametrize("function", [allocation, from_the_end, swapped, written_again, arrays, numbers, read_in_every_way, leaving,
                                       decisions_between, gradient_inside], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 def test_assigned_items(function, backend):
     against_eager.check(lambda compile: compile(function), calls(), compiled=True, backend=backend)
+
+
+def variables_from_before(compile):
+    """These stay the objects that they are, in the items that are not assigned."""
+    parameters = [chainer.Parameter(np.full(1, k, "f")) for k in range(3)]
+
+    def function(u, w):
+        out, k = list(parameters), int(F.argmax(u[:3]).array)
+        out[k] = F.tanh(parameters[k] * 2)
+        return F.concat(out, axis=0) * u[:3, 0], out[0], out[1] is parameters[1]
+    return compile(function), parameters
+
+
+def test_variables_from_before():
+    against_eager.check(variables_from_before, calls(), compiled=True)
 
 
 def test_one_program_for_all_orders():
