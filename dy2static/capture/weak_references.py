@@ -5,19 +5,22 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any, Callable
 
+import chainer
+
 from ..record.paths import Referent
 from ..symbolic.host_objects import SymbolicObject
 
 if TYPE_CHECKING:
     from .calls import Calls
 
-#: Objects that a program would keep alive for its guards.
-_HELD = (type, types.FunctionType, types.ModuleType)
+#: Objects that a program would keep alive for its guards; and those of a computation, which may end within the call: the parts of a
+#: function would keep them alive longer than eager mode.
+_LEFT_OUT = (type, types.FunctionType, types.ModuleType, chainer.Variable, *chainer.get_array_types())
 
 
 def is_weak_reference(calls: Calls, function: Any) -> bool:
     """Whether a call gives the object of a weak reference, or None after the end of that object."""
-    return type(function) is SymbolicObject and type(function.real) is weakref.ref and not isinstance(function.real(), _HELD)
+    return type(function) is SymbolicObject and type(function.real) is weakref.ref and not isinstance(function.real(), _LEFT_OUT)
 
 
 def referent(calls: Calls, reference: SymbolicObject) -> Callable[[], Any]:
