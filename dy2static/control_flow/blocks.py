@@ -8,8 +8,8 @@ from ..heap.aborts import CaptureAborted
 from ..heap.locations import error_location
 from ..heap.wording import UNKNOWN
 from ..runtime.raising import raise_again
+from ..symbolic.kept_values import kept_values
 from ..symbolic.rollback import Snapshot
-from ..symbolic.writes import kept_values
 from .joining import Branch
 from .path_splitting import Path, common, number_of
 from .raising import can_be_made, is_of_user_code, is_raised, parts_of

@@ -28,10 +28,9 @@ from ..runtime.array_writes import Into, itself, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
 from .applications import Application
 from .layouts import Layouts
-from .lists import Contents, StagedList
 from .overlaps import Overlaps
 from .overwritten import Overwritten
-from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from .values import SymbolicArray, SymbolicScalar
 from .views import Made, Views, arrays_in
 
 #: Functions of NumPy that give, without ``out``, what they write into it.
@@ -97,6 +96,7 @@ class ArrayWrites:
         """Nothing is written any more; the arrays of the user's stay known."""
         self.serial = 0
         self.memories: List[Memory] = []
+        self.left: Dict[int, SymbolicArray] = {}        # roots of arrays that leave the function
         self.overwritten = Overwritten(self.capture)
         self.returned = ""                              # a host call that gave arrays: they may be those of others
         self.harmless = False                           # whether what is handed to the host now is not kept
@@ -321,12 +321,24 @@ class ArrayWrites:
 
     def built(self, array: SymbolicArray) -> Build:
         """How the result gets an array."""
+        if self.views.chosen:
+            self._check_leaving(array)
         if not self.is_written(array):
             return FromValue(array.now())
         if array.steps:
             self.capture.abort("a view of an array of the caller's that is written in place leaves the compiled function",
                                at=self.written.get(array.memory.source))
         return FromSource(array.memory.source)
+
+    def _check_leaving(self, array: SymbolicArray) -> None:
+        """Settle the decision that tells whether two arrays that leave share memory: a copy may leave in place of one."""
+        self.views.learn()
+        root = self.views.root(array)[0]
+        others = [other for other in self.views.perhaps(root) if id(other) in self.left and other._value is not root._value]
+        decision = self.views.decision_of([root, *others])
+        self.left[id(root)] = root
+        if others and decision is not None and decision.decision and self.capture.staging.path.is_on(decision.decision[0]):
+            self.capture.abort("whether two results share memory depends on a decision on array values", because=decision)
 
     @property
     def is_ahead(self) -> bool:
@@ -373,28 +385,3 @@ def _is_masked(array: SymbolicArray, key: Any, item: Any) -> bool:
     """Whether a small number replaces the elements where a mask of the array's own shape holds: that cannot fail."""
     mask = type(key) is SymbolicArray and key.dtype == bool and key.shape == array.shape and not key.is_scalar
     return mask and array.dtype.kind == "f" and type(item) in (int, float) and abs(item) < _SMALL
-
-
-def kept_values(*items: Any) -> Dict[int, Tuple[Any, Optional[Value]]]:
-    """What arrays and Variables in these hold now, by their ids; None for arrays of the caller's that were written."""
-    found: Dict[int, Tuple[Any, Optional[Value]]] = {}
-    waiting, seen = list(items), set()
-    while waiting:
-        item = waiting.pop()
-        if id(item) in seen:
-            continue
-        seen.add(id(item))
-        if isinstance(item, SymbolicVariable) or type(item) is SymbolicArray:
-            array = item._data[0] if isinstance(item, SymbolicVariable) else item
-            found[id(item)] = item, None if array.capture.array_writes.is_written(array) else array.now()
-        elif type(item) in (tuple, list):
-            waiting += item
-        elif type(item) is StagedList:
-            waiting += list.copy(item)
-        elif type(item) is dict:
-            waiting += item.values()
-        elif type(item) is Maybe:
-            waiting.append(item.value)
-        elif type(item) is Contents:
-            waiting += item.items
-    return found

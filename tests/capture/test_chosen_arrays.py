@@ -84,8 +84,14 @@ def written_in_branches(x, m):
     return x * d, a + 0
 
 
+def leaves_with_the_other(x, m):
+    """Results that share memory do so in native code, too."""
+    a = m * 2
+    return a, a[:2] if m.sum() > 0 else a[2:], x * a
+
+
 @pytest.mark.parametrize("function", [flipped, every_image, read_as_it_was, written_first, chosen_twice, of_the_caller,
-                                      written_in_branches], ids=lambda f: f.__name__)
+                                      written_in_branches, leaves_with_the_other], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 def test_chosen_arrays(function, backend):
     against_eager.check(lambda compile: compile(function), calls(4, 4), compiled=True, backend=backend)
