@@ -361,7 +361,7 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: is_average(function), average),
     Rule("functions of `chainermn.functions`, Links of `chainermn.links`", "the capture stops",
          lambda calls, function: communicates(function), refuse),
-    Rule("weak references", "now; a guard says what they refer to", is_weak_reference, referent),
+    Rule("weak references, but those to arrays and Variables", "now; a guard says what they refer to", is_weak_reference, referent),
     Rule("shadow classes, methods of arrays and strings, `SymbolicObject`s", "their own `__call__`",
          lambda calls, function: isinstance(function, ShadowMeta) or type(function) in _CALLABLE, itself),
     Rule("generic functions of `functools.singledispatch`", "the implementation for the type of the first argument, guarded",

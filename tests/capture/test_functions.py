@@ -774,7 +774,7 @@ def iterators(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"single_dispatch", "callable_objects"}
+EAGER = {"callable_objects"}
 FAILS = {"wrong_arguments"}
 
 
