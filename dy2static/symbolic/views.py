@@ -47,7 +47,11 @@ class Made(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """An array that is one of these, by a decision of the run.  decision: to settle where it matters which one."""
+    """An array of which only the run decides which of several arrays it is.
+
+    array: it stands for them.  sides: these arrays.  decision: what the run decides by; the capture settles it where it needs to
+    know the array.
+    """
 
     array: SymbolicArray
     sides: Tuple[SymbolicArray, ...]

@@ -60,9 +60,9 @@ class Memory:
 
 
 class Unsure:
-    """In place of the memory of an array: another one was written that it may be a view of, or not.
+    """Stands for the memory of an array while it is not known whether the array is a view of another one that was written.
 
-    decision: what tells, where that is a decision of the run.
+    decision: what the run decides by; None if no decision of the run tells.
     """
 
     source = None
