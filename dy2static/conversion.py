@@ -6,7 +6,6 @@ import functools
 import logging
 import marshal
 import sys
-import threading
 import types
 import weakref
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
@@ -24,6 +23,7 @@ from .pyast.printer import lines_of, unparse
 from .pyast.scopes import walk
 from .pyast.source import text_of_file
 from .pyast.trees import copy_of, first_line
+from .threads.locks import lock
 
 log = logging.getLogger("dy2static")
 
@@ -42,7 +42,7 @@ _converted: Dict[int, Converted] = {}
 _made: Dict[int, Callable[[], gast.FunctionDef]] = {}
 
 #: Python 3.11 counts the depth of trees per process, not per thread: two conversions at once confuse it.
-_lock = threading.RLock()
+_lock = lock()
 
 
 def tree_of(function: types.FunctionType) -> gast.FunctionDef:

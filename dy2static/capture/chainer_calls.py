@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import math
 import types
-import warnings
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
@@ -31,6 +30,7 @@ from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.variable_identity import Choice
 from ..symbolic.views import arrays_in
+from ..threads.quiet import quiet
 from .devices import has_own_libraries
 from .label_counts import count_classes
 from .masks import without_mask
@@ -305,8 +305,7 @@ class ChainerCalls:
     def trial_run(self) -> Iterator[None]:
         """A function runs inside on made-up arrays, and leaves nothing behind; the run of the program will warn."""
         draws = self.capture.calls.draws
-        with draws.preserved_random_state(), patches.suspended(), np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with draws.preserved_random_state(), patches.suspended(), np.errstate(all="ignore"), quiet():
             yield
 
     def _probe(self, call: OpaqueCall, operands: List[Value]) -> Tuple:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Tuple
 
@@ -20,6 +19,7 @@ from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.sizes import Size, fitted_types, tried_with
 from ..symbolic.values import SymbolicArray
+from ..threads.quiet import quiet
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -78,8 +78,7 @@ class Draws:
     def _types(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Any]:
         """The structure and the types of what a draw gives, from draws of another generator."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")         # the run will warn
+            with quiet():                               # the run will warn
                 tried = [(sizes, [flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
                                   for filling in abstract_eval.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong

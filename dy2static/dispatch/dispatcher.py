@@ -38,6 +38,7 @@ from ..runtime.progress import shown
 from ..runtime.signatures import signature_of
 from ..runtime.traceback import calls_as_written
 from ..symbolic.observe import observing
+from ..threads.locks import lock
 from .fallback import Fallback
 from .in_parts import InParts
 from .lookup import Lookup
@@ -72,7 +73,7 @@ class Dispatcher:
         self.budget = CaptureBudget(self.cache)
         self._profile: Optional[Profile] = None
         self._told = False                              # that captures do not pay
-        self._lock = threading.RLock()
+        self._lock = lock()
         self.fallback = Fallback(function, options, parts is not None)
         self.tiers = Tiers(options, self.cache, self.budget, self._lock, self._no_tier)
         self._capture = Captures(function, options, self.varying, self.observed)

@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any, List, NamedTuple, Tuple
 
-from ..pyast.quiet import quiet
+from ..threads.quiet import quiet
 from .locations import is_user_file
 from .ownership import is_library
 

@@ -1,13 +1,13 @@
 """Values, nodes and graphs: immutable, each node with the user's line it comes from."""
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import Location
 from ..markup import page_part, preformatted
+from ..threads.locks import cached_property
 from .listing import listing
 from .op import OpDef
 from .picture import Picture, picture
@@ -168,12 +168,12 @@ class Graph:
             else:
                 yield node
 
-    @functools.cached_property
+    @cached_property
     def has_effect(self) -> bool:
         """Whether a node, or one in its regions, has an effect."""
         return any([node.op.effect or any([region.has_effect for region in node.regions]) for node in self.nodes])
 
-    @functools.cached_property
+    @cached_property
     def must_run(self) -> bool:
         """Whether a node, or one in its regions, has an effect or may raise."""
         return any([node.op.effect or node.op.may_raise or any([region.must_run for region in node.regions])

@@ -1,9 +1,10 @@
 """Ops as declarations: everything the compiler knows about one primitive stands in one value."""
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
+
+from ..threads.locks import cached_property
 
 #: Every declared op by name, in order of declaration.  Filled by `declare` only.
 OPS: Dict[str, "OpDef"] = {}
@@ -117,7 +118,7 @@ class OpDef:
     tolerance: Optional[float] = None
     doc: str = ""
 
-    @functools.cached_property
+    @cached_property
     def variadic(self) -> bool:
         return any(name.startswith("*") for name in self.inputs)
 

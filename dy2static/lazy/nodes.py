@@ -1,16 +1,17 @@
 """One value of a lazy expression: what computes it, from which other values, and what it is once that has been computed."""
 from __future__ import annotations
 
-import threading
 from typing import Any, Tuple
 
 import numpy as np
 
+from ..threads import locks
+
 #: Held while an expression is read or results are stored; computing happens outside of it.
-lock = threading.RLock()
+lock = locks.lock()
 
 #: Held while an array gets a new version, so that no write of another thread is lost.  It is taken before ``lock``, not behind it.
-writing = threading.RLock()
+writing = locks.lock()
 
 #: The depth of what gradients are taken by and of all that is built of it: such nodes keep how they are computed.
 TRACED = 1 << 20

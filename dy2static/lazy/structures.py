@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-import threading
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -15,6 +14,7 @@ from ..options import Options
 from ..pyast.loader import compile_text
 from ..runtime.array_gradients import OutsideError, array_gradients
 from ..static_function import StaticFunction
+from ..threads.locks import lock
 from .calls import Call, Writer
 from .nodes import Node, call_node, leaf
 
@@ -151,7 +151,7 @@ class Structure:
         self.is_differentiated = array_gradients in writer.names.values()
         self._compiled: Dict[Any, StaticFunction] = {}
         self._types: Dict[Any, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     def _source(self, key: Tuple[Any, ...], writer: Writer) -> str:
         """The function that a key says, a line for each operation."""

@@ -6,13 +6,12 @@ each kernel the name of the part that it is in.
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
 import time
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import config
+from ..threads.locks import lock
 from . import nvrtc, store, team
 from .announce import announce
 from .device_kernels import Kernel, text_of
@@ -28,7 +27,7 @@ _MOST = 16
 _GLANCE = 0.005
 
 #: One program after the other: the second one finds what the first one has made.
-_lock = threading.Lock()
+_lock = lock()
 
 
 class Part(NamedTuple):
@@ -159,12 +158,3 @@ class _Other:
         if self._draft is not None:
             self._draft.discard()
             self._draft = None
-
-
-def _renew_lock() -> None:
-    """In a forked process: no thread of its own holds the lock."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)

@@ -1,7 +1,6 @@
 """What a compiled function and those that it calls have learned of lines that cannot be compiled."""
 from __future__ import annotations
 
-import threading
 import types
 from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
@@ -11,6 +10,7 @@ from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..heap.wording import hint_for
 from ..runtime.traceback import expressions
+from ..threads.locks import lock
 from .division import Cuts, Key, halves
 from .expressions import places_in
 from .statements import Block, Place, within
@@ -52,7 +52,7 @@ class Known:
         self._ends: Dict[str, Set] = {}
         self._plain: Dict[str, Set[Key]] = {}
         self._cuts: Dict[Tuple[str, int], Cut] = {}
-        self.lock = threading.RLock()
+        self.lock = lock()
 
     @property
     def is_full(self) -> bool:

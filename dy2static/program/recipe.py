@@ -1,8 +1,6 @@
 """What a program is made of: enough to make it again for another backend, or with clocks in it."""
 from __future__ import annotations
 
-import functools
-import threading
 from dataclasses import dataclass, replace
 from typing import Optional
 
@@ -12,6 +10,7 @@ from ..backends.host.backend import NUMPY
 from ..ir.graph import Graph
 from ..options import Recompute
 from ..record.outcome import Outcome
+from ..threads.locks import cached_property, lock
 from . import hotpath, keeping
 from .backward import Target
 from .in_place import InPlace, in_place
@@ -26,7 +25,7 @@ class Parts:
     def __init__(self, outcome: Outcome, rng: str, recompute: Recompute):
         self.outcome, self.rng, self.recompute = outcome, rng, recompute
         self._made: Optional[Differentiation] = None
-        self._lock = threading.RLock()
+        self._lock = lock()
 
     @property
     def made(self) -> Differentiation:
@@ -60,21 +59,21 @@ class Recipe:
         """The graph of its forward."""
         return self.parts.graph
 
-    @functools.cached_property
+    @cached_property
     def key(self) -> str:
         """Where it is kept on disk; "" if it is not to be kept."""
         if self.target.profile is not None:
             return ""
         return keeping.key_of(self.outcome, self.target.backend, self.differentiated.rng, self.differentiated.recompute)
 
-    @functools.cached_property
+    @cached_property
     def in_place(self) -> InPlace:
         """What its forward computes, and what is then changed in place; a profile shows all of it as one function."""
         if self.target.backend.has_updates and self.target.profile is None:
             return in_place(self.outcome, self.parts)
         return InPlace(self.parts.graph, self.parts.saved)
 
-    @functools.cached_property
+    @cached_property
     def wiring(self) -> Wiring:
         """How its nodes are wired; known before its graph where a former process has kept it."""
         return wiring_of(self.outcome, self.parts, self.in_place)

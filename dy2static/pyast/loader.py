@@ -13,9 +13,9 @@ import gast
 
 from dy2static.errors import InternalError
 from dy2static.pyast.parser import RESERVED, reporting_depth
-from dy2static.pyast.quiet import quiet
 from dy2static.pyast.source import future_flags
 from dy2static.pyast.trees import written
+from dy2static.threads.quiet import quiet
 
 _FACTORY = "_dy_factory"
 _STAGED = "_dy_staged"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from typing import Dict, List, Optional
 
 import gast
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # astor touches names that new Pythons deprecate
+from dy2static.threads.quiet import quiet
+
+with quiet():  # astor touches names that new Pythons deprecate
     import astor
 
 
@@ -40,8 +40,7 @@ def _statements(tree: ast.AST) -> List[ast.stmt]:
 
 
 def _with_astor(tree: ast.AST) -> Optional[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         try:
             return astor.to_source(tree)
         except Exception:  # anything: it fails by AttributeError, SyntaxError, ... on what it does not know

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 from dy2static.errors import Location, SourceNotFoundError
 from dy2static.pyast import timed_cells
 from dy2static.pyast.excerpt import excerpt
-from dy2static.pyast.quiet import quiet
+from dy2static.threads.quiet import quiet
 
 Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
 _Entry = Tuple[Definition, Optional[str], int]  # with the class around it, and its top-level statement

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import enum
 import sys
-import threading
 from typing import Any, Callable, Dict, Mapping, Tuple
 
+from ..threads.locks import lock
 from .cache import Cache
 from .program import MISS, Program
 
@@ -49,7 +49,7 @@ class CaptureBudget:
     """
 
     def __init__(self, cache: Cache):
-        self.cache, self._lock = cache, threading.RLock()
+        self.cache, self._lock = cache, lock()
         cache.gone = self._gone
         self.clear()
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import collections
-import threading
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
 from ..markup import cell, escaped, page_part, table
+from ..threads.locks import lock
 from .program import Program
 
 #: How many misses are remembered, and how many signatures of evicted programs.
@@ -79,7 +79,7 @@ class Cache:
         self._stamps: Dict[Callable, _Stamp] = {}
         self._gone: Dict[str, None] = Recent()
         self._parked: Optional[List[Callable]] = None
-        self._lock = threading.RLock()
+        self._lock = lock()
 
     def park(self, parked: bool) -> None:
         """Hide all programs from calls, or show them again."""

@@ -1,12 +1,12 @@
 """What a finished program is made of: segments (one FunctionNode each), backward programs, and pools of arenas."""
 from __future__ import annotations
 
-import threading
 import weakref
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..errors import Location
+from ..threads.locks import lock
 
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
 #: ("extra", k): what the backward program returned after its gradients.
@@ -80,7 +80,7 @@ class PlacedArenaPool(ArenaPool):
 
     def __init__(self, make: Callable[[], Any], place: Callable[[], Hashable], arena_bytes: int = 0):
         super().__init__(make, arena_bytes=arena_bytes)
-        self.place, self._lock = place, threading.RLock()
+        self.place, self._lock = place, lock()
         self._taken: Dict[int, Hashable] = {}
 
     def take(self) -> Any:

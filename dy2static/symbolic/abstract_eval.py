@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -16,6 +15,7 @@ from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..library_facts.python import symbols
 from ..runtime.host_calls import LEAF, Attribute, Hole, Method, fill, flatten, frozen
+from ..threads.quiet import quiet
 from .values import SymbolicArray, SymbolicScalar
 
 #: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
@@ -283,8 +283,7 @@ def _tried(function: Callable[..., Any], template: Tuple[Any, Any], values: Sequ
     for array in values:
         if isinstance(array, np.ndarray):
             array.flags.writeable = False               # what writes into an operand is not a call but a write
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")                 # the run will warn
+    with np.errstate(all="ignore"), quiet():            # the run will warn
         structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
     if any(isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray for leaf in leaves):
         raise ValueError("the result is a matrix, or an array of another class")

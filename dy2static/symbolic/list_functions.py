@@ -1,7 +1,6 @@
 """What functions make of a list of unknown length: its length, and its items as one array."""
 from __future__ import annotations
 
-import warnings
 from typing import Any, Callable, Collection, Dict
 
 import chainer
@@ -18,6 +17,7 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..runtime import dy
 from ..runtime.host_calls import EmptyCall, EmptyStack
+from ..threads.quiet import quiet
 from .iterators import parts_of
 from .known_texts import SymbolicText
 from .lists import Items, StagedList, symbolic_items
@@ -147,8 +147,7 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
 def _raise_like(function: Callable, rest: Any, named: Any) -> None:
     """Raise what a function of NumPy's raises for an empty list, if it does, by a statement (`raising.is_raised`)."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             function([], *rest, **named)
     except (ValueError, TypeError, IndexError) as error:
         kind, args = type(error), error.args

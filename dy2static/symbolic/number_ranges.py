@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Hashable, List, Optional, Sequence, Tuple
 
@@ -19,6 +18,7 @@ from ..ir.types import Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..library_facts.python import IN_PLACE, symbols
 from ..runtime.host_calls import Method, fill, flatten, frozen
+from ..threads.quiet import quiet
 from .abstract_eval import stand_in
 
 #: Where the classes of ints begin; the last end is beyond all of NumPy's.
@@ -250,8 +250,7 @@ def _examine(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
         return None
     if not trial.is_known:
         return _every_class(types, kinds)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), quiet():
         return _compared(trial, types, plain, kinds)
 
 

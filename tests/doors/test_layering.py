@@ -16,7 +16,7 @@ from dy2static.paddle.names import PaddleNames
 PACKAGE = Path(dy2static.__file__).parent
 
 ROWS = (
-    ("errors", "library_facts", "markup"),            # below the others: even compat raises errors of ours
+    ("errors", "library_facts", "markup", "threads"), # below the others: even compat raises errors of ours
     ("config", "compat"),
     ("pyast", "ir", "options", "input_spec"),
     ("ops", "transformers", "runtime", "native"),
@@ -67,6 +67,7 @@ ONE_DOOR_USES = {
     "eval": set(),
     "os.system": set(),
     "os.popen": set(),
+    "warnings.catch_warnings": {"check_gpu/calls.py", "check_gpu/samples.py", "diagnostics/check/streams.py"},   # else `quiet`
 }
 
 

@@ -1,7 +1,6 @@
 """Native regions at run time: the built-in function of a region, and what runs where it declines."""
 from __future__ import annotations
 
-import functools
 import os
 import zlib
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
@@ -18,6 +17,7 @@ from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
 from ...runtime.native_values import as_array, as_items, as_stack, grown, list_bytes, pushed
 from ...runtime.traceback import show_user_line
+from ...threads.locks import cached_property
 from ..compiled_calls import Conversion
 from ..updates import alike, form
 from . import draws
@@ -56,7 +56,7 @@ class Shared:
         self.parts = Parts()
         self.functions: List[Union[Region, UpdateRegion]] = []
 
-    @functools.cached_property
+    @cached_property
     def source(self) -> str:
         """The whole text.  It names no lines, and nothing of the user's: functions that do the same have the same library."""
         parts = self.parts.texts
@@ -117,7 +117,7 @@ class Bundle:
         self.regions.clear()
         self.updates.clear()
 
-    @functools.cached_property
+    @cached_property
     def source(self) -> str:
         """The whole text: that of `Shared`, or with a clock, which is for one function, that of this function."""
         return self._shared.source if self.clock is None else _whole(self.parts.texts, self._functions(), self.clock.header)

@@ -1,0 +1,174 @@
+"""What all threads of a process share (filters of warnings, locks, streams) is left as it was, however threads overlap."""
+import os
+import signal
+import sys
+import threading
+import warnings
+
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import array
+
+from dy2static import conversion, to_static
+from dy2static.lazy import nodes
+from dy2static.threads import locks
+from dy2static.threads.quiet import quiet
+
+
+class Beside:
+    """A thread that runs ``work`` up to each call of ``pause`` and then waits for ``go_on``."""
+
+    def __init__(self, work):
+        self._turns, self._paused, self.error = threading.Semaphore(0), threading.Semaphore(0), None
+        self.thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self.thread.start()
+        assert self._paused.acquire(timeout=60)
+
+    def _run(self, work):
+        try:
+            work(self.pause)
+        except BaseException as error:
+            self.error = error
+        self._paused.release()
+
+    def pause(self):
+        self._paused.release()
+        assert self._turns.acquire(timeout=60)
+
+    def go_on(self):
+        self._turns.release()
+        assert self._paused.acquire(timeout=60)
+        if self.error is not None:
+            raise self.error
+
+
+# Filters of warnings ------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def filters():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield warnings.filters
+
+
+def in_quiet(pause):
+    with quiet():
+        pause()
+        warnings.warn("not heard")
+
+
+def test_quiet_blocks_that_overlap(filters):
+    """The one that began first ends first."""
+    before = list(filters)
+    other = Beside(in_quiet)
+    with quiet():
+        other.go_on()
+        warnings.warn("not heard either")
+    assert warnings.filters is filters and filters == before
+    with pytest.raises(UserWarning):
+        warnings.warn("heard")
+
+
+def test_other_threads_warn(filters):
+    other = Beside(in_quiet)
+    with pytest.raises(UserWarning):
+        warnings.warn("heard")
+    other.go_on()
+
+
+def test_filters_of_the_user_that_overlap(filters):
+    """The user's own block begins while a thread is quiet, and ends after it; a filter is added for good meanwhile."""
+    before = list(filters)
+    other = Beside(in_quiet)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "for good")
+        inside = list(warnings.filters)
+        other.go_on()
+        assert [item for item in inside if item in warnings.filters] == warnings.filters
+        warnings.warn("for good")
+        with pytest.raises(UserWarning):
+            warnings.warn("heard")
+    assert warnings.filters is filters and filters == before
+
+
+def test_quiet_nests(filters):
+    with quiet():
+        with quiet():
+            warnings.warn("not heard")
+        warnings.simplefilter("error", RuntimeWarning)
+        with quiet():
+            warnings.warn("not heard", RuntimeWarning)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            warnings.warn("heard")
+        assert len(heard) == 1
+    with pytest.raises(RuntimeWarning):
+        warnings.warn("heard", RuntimeWarning)
+
+
+def test_a_warning_that_was_shown_once_is_not_shown_again():
+    """``catch_warnings`` makes Python forget what it has shown."""
+    def work(x):
+        return F.sum(F.exp(x) * np.add(1.0, 2.0))
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.resetwarnings()
+        warnings.simplefilter("default")
+        for _ in range(3):
+            warnings.warn("once")
+            to_static(work)(array(2, 3))
+    assert [str(one.message) for one in heard] == ["once"]
+
+
+# Fork -------------------------------------------------------------------------------------------------------------------
+
+def in_child(work):
+    """The exit status of a forked process that runs ``work``; it is ended after a minute."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    try:
+        signal.alarm(60)
+        work()
+        os._exit(0)
+    except BaseException as error:
+        print(f"in the forked process: {error!r}", file=sys.stderr)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_fork_while_another_thread_holds_every_lock():
+    static = to_static(lambda x: F.sum(F.tanh(x)))
+    x = array(2, 3)
+    static(x)
+
+    def hold(pause):
+        held = [made for made in (reference() for reference in list(locks._made.values())) if made is not None]
+        assert conversion._lock in held and nodes.lock in held
+        for made in held:
+            made.acquire()
+        pause()
+        for made in held:
+            made.release()
+    other = Beside(hold)
+
+    def work():
+        np.testing.assert_allclose(static(array(4, 3)).array, np.tanh(array(4, 3)).sum(), rtol=1e-5)
+        np.testing.assert_allclose(to_static(lambda x: F.sum(F.exp(x)))(x).array, np.exp(x).sum(), rtol=1e-5)
+    status = in_child(work)
+    other.go_on()
+    assert status == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_lock_that_the_forking_thread_holds_stays_held():
+    lock = locks.lock()
+
+    def work():
+        lock.release()
+        assert not lock._is_owned()
+    with lock:
+        status = in_child(work)
+    assert status == 0
