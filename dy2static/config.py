@@ -142,8 +142,8 @@ TUNE = Flag("DY2STATIC_TUNE", 0, SWITCH,
             "1: where native code has several algorithms for a shape, each is measured once per machine, and the fastest is "
             "used from then on; 0: rules choose, and nothing is measured or read")
 KEEP = Flag("DY2STATIC_KEEP", 1, SWITCH,
-            "1: the code of converted functions and captured graphs is kept in the cache directory for later processes; 0: only "
-            "compiled libraries are")
+            "1: the code of converted functions, captured graphs, and which algorithms were measured to be the fastest on a GPU "
+            "are kept in the cache directory for later processes; 0: only compiled libraries are")
 THREADS = Flag("DY2STATIC_THREADS", 0, COUNT,
                "how many threads native programs use; 0: `OMP_NUM_THREADS`, if that is less than there are cores, or one for each")
 
@@ -174,6 +174,11 @@ def openmp_threads() -> int:
     """The number of threads in OMP_NUM_THREADS, the first if there is a list; 0 where there is none."""
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(first) if first.isdecimal() else 0
+
+
+def tf32_override() -> str:
+    """NVIDIA_TF32_OVERRIDE, by which cuBLAS may round float32 to TF32 against what it is asked for; "" where it is not set."""
+    return os.environ.get("NVIDIA_TF32_OVERRIDE", "")
 
 
 def cache_home() -> str:

@@ -1,4 +1,4 @@
-"""``cache``: the compiled libraries and the generated code on disk."""
+"""``cache``: the compiled libraries, the generated code, and what was measured on GPUs, on disk."""
 from __future__ import annotations
 
 import json
@@ -11,7 +11,7 @@ from dy2static.native import store
 
 @click.group()
 def cache() -> None:
-    """The libraries that the C compiler has made, and the generated code of programs, which later processes load."""
+    """What later processes load: compiled libraries, the generated code of programs, and what was measured on GPUs."""
 
 
 @cache.command("list")

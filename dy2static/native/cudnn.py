@@ -18,6 +18,7 @@ import numpy as np
 
 from ..compat.cuda import wheel_libraries
 from ..errors import BackendError
+from . import measured
 
 T = TypeVar("T")
 
@@ -146,6 +147,13 @@ def in_order(kind: int, image: T, filters: T, result: T) -> Tuple[T, T, T]:
     return (filters, result, image) if kind == IMAGE else (image, result, filters)
 
 
+class Kind(NamedTuple):
+    """What an algorithm is like: whether it gives the same bits every time, and the cudnnMathType_t that goes with it."""
+
+    is_deterministic: bool
+    math: int
+
+
 class Choice(NamedTuple):
     """An algorithm: the descriptor of the convolution that goes with it, and the bytes that it works in."""
 
@@ -175,11 +183,12 @@ class Plan:
     operands: the descriptors of the two operands and of the result, in the order of cuDNN's functions.
     choices: the algorithm for each `Mode`, in the order of the launcher's words.  launching: the handle that the launcher uses.
     timer: measures algorithms, of which the fastest are taken; None: those are taken that cuDNN expects to be fastest.
+    identity: the device, its driver and cuDNN, in words: what is measured is kept for processes that say the same; "": it is not.
     """
 
     def __init__(self, library: Any, handle: c_void_p, convolution: Convolution, launching: Optional[c_void_p] = None,
-                 timer: Optional[Timer] = None):
-        self._launching = launching
+                 timer: Optional[Timer] = None, identity: str = ""):
+        self._launching, self._identity = launching, identity
         self.kind, self.is_wide = convolution.kind, convolution.dtype.char == "d"
         self._library = library
         self._made: List[Tuple[str, c_void_p]] = []
@@ -245,12 +254,23 @@ class Plan:
         """The fastest algorithm of those that give the same bits every time, and the fastest of all.  Raises `CudnnError`."""
         possible = self._possible(handle, asked, math_type)
         if timer is not None and len(possible) > 1:
-            times = {choice: self._time(handle, choice, timer) for choice in possible}
-            possible = dict(sorted(possible.items(), key=lambda item: times[item[0]]))
-        steady = next((choice for choice, is_deterministic in possible.items() if is_deterministic), None)
+            key = measured.key_of(self._identity, asked, math_type) if self._identity else ""
+            possible = self._in_order(handle, possible, timer, key)
+        steady = next((choice for choice, kind in possible.items() if kind.is_deterministic), None)
         if steady is None:
             raise CudnnError(f"cuDNN has no algorithm for {asked}")
         return steady, next(iter(possible))
+
+    def _in_order(self, handle: c_void_p, possible: Dict[Choice, Kind], timer: Timer, key: str) -> Dict[Choice, Kind]:
+        """The algorithms with the fastest one first, as they are measured now, or as an earlier process has kept under a key."""
+        by_name = {(kind.math, choice.algorithm): choice for choice, kind in possible.items()}
+        order = measured.kept_order(key, by_name)
+        if order is None:
+            times = {name: self._time(handle, choice, timer) for name, choice in by_name.items()}
+            order = sorted(by_name, key=times.__getitem__)
+            if max(times.values()) < math.inf:                          # else there may have been no memory
+                measured.keep_order(key, order)
+        return {by_name[name]: possible[by_name[name]] for name in order}
 
     def _time(self, handle: c_void_p, choice: Choice, timer: Timer) -> float:
         """The seconds that an algorithm takes; infinite where it fails."""
@@ -271,11 +291,11 @@ class Plan:
             handle, byref(number(1)), *first, *second, choice.descriptor, choice.algorithm, workspace, choice.workspace,
             byref(number(0)), *out))
 
-    def _possible(self, handle: c_void_p, asked: Convolution, math_type: int) -> Dict[Choice, bool]:
-        """The algorithms that may be taken, fastest first as cuDNN expects; whether each gives the same bits every time."""
+    def _possible(self, handle: c_void_p, asked: Convolution, math_type: int) -> Dict[Choice, Kind]:
+        """The algorithms that may be taken, fastest first as cuDNN expects."""
         library, name, made = self._library, _NAMES[self.kind], self._described(asked, math_type)
         descriptors = {math_type: made}
-        possible: Dict[Choice, bool] = {}
+        possible: Dict[Choice, Kind] = {}
         first, second, out = self.operands
         count, all_found = c_int(), (_Found * 16)()
         check(library, getattr(library, f"cudnnGetConvolution{name}Algorithm_v7")(
@@ -288,14 +308,19 @@ class Plan:
             size, descriptor = c_size_t(), descriptors[one.math]
             if (not getattr(library, f"cudnnGetConvolution{name}WorkspaceSize")(
                     handle, first, second, descriptor, out, one.algorithm, byref(size)) and size.value <= WORKSPACE):
-                possible.setdefault(Choice(descriptor.value or 0, one.algorithm, size.value), one.determinism == _DETERMINISTIC)
+                possible.setdefault(Choice(descriptor.value or 0, one.algorithm, size.value),
+                                    Kind(one.determinism == _DETERMINISTIC, one.math))
         return possible
 
 
 class Cudnn:
-    """The cuDNN of the device that is current when this is made.  Raises `CudnnError` where that cannot be."""
+    """The cuDNN of the device that is current when this is made.  identity: as that of `Plan`.
 
-    def __init__(self, library: Any):
+    Raises `CudnnError` where that cannot be.
+    """
+
+    def __init__(self, library: Any, identity: str = ""):
+        self._identity = identity
         self._library, self._handle, self._launching = library, c_void_p(), c_void_p()
         for handle in (self._handle, self._launching):                  # for Python, and for the launcher, which has its own lock
             check(library, library.cudnnCreate(byref(handle)))
@@ -317,7 +342,7 @@ class Cudnn:
         if not convolution.is_expressible():
             return None
         try:
-            return Plan(self._library, self._handle, convolution, self._launching, timer)
+            return Plan(self._library, self._handle, convolution, self._launching, timer, self._identity)
         except CudnnError:
             return None
 

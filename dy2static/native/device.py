@@ -95,10 +95,18 @@ class CupyDevice:
         return self._launcher
 
     def _new_launcher(self) -> Launcher:
-        major = self._cupy.cuda.runtime.runtimeGetVersion() // 1000
+        major = self._major()
         with self._device:
             return Launcher(ctypes.addressof(drivers.table(major)), drivers.context(self._number), drivers.products_handle(major),
-                            self._workspace, drivers.recorder())
+                            self._workspace, drivers.recorder(), self._identity("products"))
+
+    def _major(self) -> int:
+        return int(self._cupy.cuda.runtime.runtimeGetVersion()) // 1000
+
+    def _identity(self, library: str) -> str:
+        """Under which name what is measured with a library is kept; "": it is not kept."""
+        device = drivers.identity(self._number, self._major())
+        return device and f"{device}, {self.architecture}, {library}"
 
     def place(self, products: bool) -> Place:
         """CuPy's current stream; with products or convolutions, also memory for products, and the compute types that CuPy uses.
@@ -184,7 +192,7 @@ class CupyDevice:
     def _found(self) -> Optional[cudnn.Cudnn]:
         library = cudnn.found()
         try:
-            return None if library is None else cudnn.Cudnn(library)
+            return None if library is None else cudnn.Cudnn(library, self._identity(f"cuDNN {cudnn.version()}"))
         except cudnn.CudnnError as reason:
             announce("cudnn", f"convolutions on GPUs are products of patches, which are slower than cuDNN: {reason}")
             return None

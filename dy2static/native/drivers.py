@@ -8,10 +8,14 @@ import ctypes
 import functools
 from typing import Any, Dict, Optional, Tuple
 
+from .. import config
 from ..compat.cuda import wheel_libraries
 from ..errors import BackendError
 from . import launcher
 from .announce import announce
+
+#: CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+_MULTIPROCESSORS = 16
 
 
 class NoDriver(BackendError):
@@ -86,6 +90,27 @@ def products_handle(major: int) -> int:
     if library is None or library.cublasCreate_v2(ctypes.byref(handle)):
         return 0
     return handle.value or 0
+
+
+def identity(number: int, major: int) -> str:
+    """What decides which algorithms there are, and how fast: the device, its driver, cuBLAS, and whether TF32 is forced.
+
+    "": one of them does not say what it is.
+    """
+    device, name, cores, version = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_int()
+    loaded = products(major, "cublasLt")
+    try:
+        driver = _driver()
+    except NoDriver:
+        return ""
+    if loaded is None or any((
+            driver.cuDeviceGet(ctypes.byref(device), number), driver.cuDeviceGetName(name, len(name), device),
+            driver.cuDeviceGetAttribute(ctypes.byref(cores), _MULTIPROCESSORS, device),
+            driver.cuDriverGetVersion(ctypes.byref(version)))):
+        return ""
+    loaded.cublasLtGetVersion.restype = ctypes.c_size_t
+    return (f"{name.value.decode(errors='replace')}, {cores.value} multiprocessors, driver {version.value}, "
+            f"cublasLt {loaded.cublasLtGetVersion()}, TF32 {config.tf32_override()}")
 
 
 def workspace_of(capability: Tuple[int, int]) -> int:

@@ -101,16 +101,16 @@ class EmulatedDevice:
     order: in which threads and blocks run: 0 first to last, 1 last to first, others at random with that seed.
     launched, products: how many there were.  texts: what it was given to compile.  state: what the emulated driver knows of it.
     library: cuDNN's functions, as `emulated_cudnn` gives them, None: there is no cuDNN.  is_rounded, is_free: as `cudnn.Mode`.
-    timer: measures algorithms of cuDNN.
+    timer: measures algorithms of cuDNN.  identity: as that of `launcher.Launcher`.
     """
 
-    def __init__(self, order: int = 0, library: Any = None):
-        self.order, self.state, self._python_products = order, _State(order=order, offered=1), 0
+    def __init__(self, order: int = 0, library: Any = None, identity: str = ""):
+        self._identity, self.order, self.state, self._python_products = identity, order, _State(order=order, offered=1), 0
         self.is_rounded, self.is_free = False, False
         self.timer: Optional[Timer] = None
         self._workspace = ctypes.create_string_buffer(_WORKSPACE)
         self.texts: List[str] = []
-        self._cudnn = None if library is None else Cudnn(library)
+        self._cudnn = None if library is None else Cudnn(library, identity)
 
     @property
     def launched(self) -> int:
@@ -142,7 +142,7 @@ class EmulatedDevice:
     def launcher(self) -> Optional[Launcher]:
         """What launches regions; None without a C compiler."""
         state = ctypes.addressof(self.state)                   # the context, the handle for products, and the recorder
-        return launcher.made(lambda: Launcher(ctypes.addressof(_table()), state, state, _WORKSPACE, state))
+        return launcher.made(lambda: Launcher(ctypes.addressof(_table()), state, state, _WORKSPACE, state, self._identity))
 
     def place(self, products: bool) -> Place:
         """The one stream."""

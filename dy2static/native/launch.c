@@ -35,6 +35,9 @@ typedef struct {
     void *stream, *memory;                  /* what `products` works with at present */
     void *recorder;                         /* a stream of our own, on which graphs are recorded; null: there are no graphs */
     struct dy_choice *choices[64];          /* algorithms that were measured, by hashes (launch_tuning.c); they stay */
+    const struct dy_record *known;          /* what earlier processes have measured, and how many that are; they stay, too */
+    int64_t known_count;
+    int64_t fresh;                          /* how many sorts were measured that `launch_fresh` has not given yet */
     pthread_mutex_t lock;
 } dy_device;
 

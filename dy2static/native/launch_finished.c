@@ -31,7 +31,7 @@ static const dy_choice *finish_of(const dy_task *task)
                                                : (dy_choice **)(task->words + FINISH_STATE);        /* the region's own memory */
     dy_choice *choice = known_choice(*list, &sort);
     if (!choice && run->device->driver->cublasLtMatmul && (size_t)run->device->workspace > reserved(task) && !is_recorded(run)
-        && (choice = new_choice(list, &sort)) && !describe(task, choice)) {
+        && (choice = new_choice(list, &sort)) && !describe(task, choice) && !(is_measuring(run) && recall(task, choice))) {
         choice->is_usable = expected(task, choice, 1, &choice->chosen) == 1 && !choice->chosen.status
             && (task->epilogue != DY_EPILOGUE_RELU_BIAS || keeps_nan(task, choice, &choice->chosen.algorithm));
         if (is_measuring(run))

@@ -27,11 +27,12 @@ typedef struct {
     uint32_t epilogue, alignments[4];
 } dy_sort;
 
-/* What is known of a sort of products: descriptors, and the algorithm.  is_usable: cublasLt computes it. */
+/* What is known of a sort of products: descriptors, and the algorithm.  is_usable: cublasLt computes it.  is_fresh: it was measured, and
+   `launch_fresh` has not given it yet. */
 typedef struct dy_choice {
     struct dy_choice *next;
     dy_sort sort;
-    int is_usable;
+    int is_usable, is_fresh;
     void *product, *a, *b, *c, *preference;
     dy_heuristic chosen;
 } dy_choice;

@@ -15,6 +15,33 @@ void launch_device(dy_device *device, const dy_driver *driver, void *context, vo
     pthread_mutex_init(&device->lock, 0);
 }
 
+/* How many bytes a record of a measured product has, and how many of these say which sort of product it is. */
+int64_t launch_record_size(void) { return sizeof(dy_record); }
+int64_t launch_sort_size(void) { return sizeof(dy_sort); }
+
+/* Let a device use what earlier processes have measured: records, which stay where they are. */
+void launch_recall(dy_device *device, const dy_record *records, int64_t count)
+{
+    device->known = records;
+    device->known_count = count;
+}
+
+/* Write records of what was measured since the last call, at most `room`; gives how many. */
+int64_t launch_fresh(dy_device *device, dy_record *records, int64_t room)
+{
+    int64_t count = 0;
+    pthread_mutex_lock(&device->lock);
+    for (size_t k = 0; k < sizeof device->choices / sizeof *device->choices; ++k)
+        for (dy_choice *choice = device->choices[k]; choice && count < room; choice = choice->next)
+            if (choice->is_fresh) {
+                records[count++] = (dy_record){choice->sort, choice->is_usable, choice->chosen.algorithm};
+                choice->is_fresh = 0;
+            }
+    device->fresh -= count;
+    pthread_mutex_unlock(&device->lock);
+    return count;
+}
+
 /* A region of so many words, which are copied; null without memory.  `launch_forget` frees it.  measured: whether algorithms of its
    products are measured in runs whose modes say so. */
 dy_region *launch_region(dy_device *device, const int64_t *words, int64_t count, int graphs, int measured)
@@ -151,7 +178,8 @@ PyObject *launch_pack(PyObject *self, PyObject *const *args, intptr_t count)
    An operand is an address, an array, a float that is a word, or what `launch_pack` gives.
 
    Gives 0, or status + 2^16 * whose error it is + 2^24 * the number of the step; -status where all is well, but a graph could not be
-   made or launched.  None where an array is not contiguous: nothing has been launched. */
+   made or launched, less 2^16 where there is something for `launch_fresh`.  None where an array is not contiguous: nothing has been
+   launched. */
 PyObject *launch(PyObject *self, PyObject *const *args, intptr_t count)
 {
     enum { FIRST = 4 };
@@ -181,7 +209,8 @@ PyObject *launch(PyObject *self, PyObject *const *args, intptr_t count)
     void *const thread = PyEval_SaveThread();               /* launches wait where the queue of the device is full */
     pthread_mutex_lock(&run.device->lock);
     const int status = run_region(region, &run, &failed, &trouble);
+    const int64_t news = trouble + ((int64_t)(run.device->fresh > 0) << 16);
     pthread_mutex_unlock(&run.device->lock);
     PyEval_RestoreThread(thread);
-    return PyLong_FromLongLong(status ? status + ((int64_t)run.library << 16) + (failed << 24) : -(int64_t)trouble);
+    return PyLong_FromLongLong(status ? status + ((int64_t)run.library << 16) + (failed << 24) : -news);
 }

@@ -6,7 +6,10 @@
    device, and not that of the calls, which take as long as a small product.  The device runs nothing else on this stream meanwhile.
 
    An algorithm is taken if it needs less than MARGIN of the time of the usual one.  Partial sums are in the workspace and are added
-   up by a further kernel, in their order: so the results have the same bits in each run. */
+   up by a further kernel, in their order: so the results have the same bits in each run.
+
+   What was measured is a record, which measured.py keeps on disk for later processes with the same device and libraries.  They take
+   the algorithm of a record if cublasLt takes it still, and if it does compute. */
 
 enum { MOST_EXPECTED = 16, SPLIT_EXPECTED = 4, MOST_CANDIDATES = 48, FEW_CANDIDATES = 8, ROUNDS = 3, FEWEST_INNER = 64 };
 
@@ -26,6 +29,13 @@ typedef struct {
 } dy_candidates;
 
 typedef struct { void *begin, *end; } dy_watch;
+
+/* What is kept on disk of a sort of products. */
+typedef struct dy_record {
+    dy_sort sort;
+    int64_t is_usable;
+    dy_algorithm algorithm;
+} dy_record;
 
 static int is_measuring(const dy_run *run)
 {
@@ -144,7 +154,7 @@ static void add_split(const dy_task *task, const dy_choice *choice, const dy_heu
     }
 }
 
-/* Take the fastest of some candidates; gives its number. */
+/* The number of the fastest of some candidates; negative where the usual one cannot be timed. */
 static int fastest(const dy_task *task, const dy_choice *choice, const dy_candidates *all, const dy_watch *watch)
 {
     const float alone = time_alone(task, choice, all->algorithms[0], watch);
@@ -168,7 +178,7 @@ static int fastest(const dy_task *task, const dy_choice *choice, const dy_candid
     const float again = best ? time_of(task, choice, all->algorithms[0], runs, FOREVER, watch) : -1;        /* clocks may have changed */
     if (again >= 0 && again < usual)
         usual = again;
-    return best && least < MARGIN * usual ? best : 0;
+    return usual < 0 ? -1 : best && least < MARGIN * usual ? best : 0;
 }
 
 /* Measure algorithms, and choose.  The usual one is that of the choice if it is usable. */
@@ -192,10 +202,13 @@ static void measure(const dy_task *task, dy_choice *choice)
         if (!found[k].status)
             add_split(task, choice, found + k, &all);
     if (!driver->cuEventCreate(&watch.begin, 0) && !driver->cuEventCreate(&watch.end, 0)) {
-        const dy_algorithm *const best = all.algorithms[fastest(task, choice, &all, &watch)];
+        const int number = fastest(task, choice, &all, &watch);
+        const dy_algorithm *const best = all.algorithms[number < 0 ? 0 : number];
         choice->is_usable = best != 0;
         if (best)
             choice->chosen.algorithm = *best;
+        choice->is_fresh = number >= 0;
+        task->run->device->fresh += choice->is_fresh;
     }
     if (watch.begin)
         driver->cuEventDestroy_v2(watch.begin);
@@ -204,12 +217,41 @@ static void measure(const dy_task *task, dy_choice *choice)
     task->run->library = OF_DRIVER;
 }
 
+/* Whether an algorithm of an earlier process computes a product here, too. */
+static int computes(const dy_task *task, const dy_choice *choice, const dy_algorithm *algorithm)
+{
+    const dy_driver *const driver = task->run->device->driver;
+    dy_heuristic checked;
+    memset(&checked, 0, sizeof checked);
+    return !driver->cublasLtMatmulAlgoCheck(task->run->device->products, choice->product, choice->a, choice->b, choice->c, choice->c,
+                                            algorithm, &checked)
+        && !checked.status && checked.workspace <= workspace_of(task)
+        && (task->epilogue == DY_EPILOGUE_RELU_BIAS ? keeps_nan(task, choice, algorithm) : !attempt(task, choice, algorithm));
+}
+
+/* Take what an earlier process has measured; gives whether that was possible. */
+static int recall(const dy_task *task, dy_choice *choice)
+{
+    const dy_device *const device = task->run->device;
+    const dy_record *record = device->known, *const end = record + device->known_count;
+    while (record < end && memcmp(&record->sort, &choice->sort, sizeof record->sort))
+        ++record;
+    const int is_possible = record < end && (!record->is_usable || computes(task, choice, &record->algorithm));
+    if (is_possible) {
+        choice->is_usable = record->is_usable != 0;
+        choice->chosen.algorithm = record->algorithm;
+    }
+    task->run->library = OF_DRIVER;
+    return is_possible;
+}
+
 /* What is known of a product; null where it is computed without cublasLt. */
 static const dy_choice *measured(const dy_task *task)
 {
     const dy_sort sort = sort_of(task);
     dy_choice **const list = measured_choices(task->run, &sort), *choice = known_choice(*list, &sort);
-    if (!choice && !is_recorded(task->run) && (choice = new_choice(list, &sort)) && !describe(task, choice))
+    if (!choice && !is_recorded(task->run) && (choice = new_choice(list, &sort)) && !describe(task, choice)
+        && !recall(task, choice))
         measure(task, choice);
     return choice && choice->is_usable ? choice : 0;
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Union
 
 from ..errors import BackendError, InternalError
-from . import compiler, library
+from . import compiler, library, measured
 from .announce import announce
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
@@ -57,6 +57,9 @@ class Failure(NamedTuple):
 #: What a run reports that has launched nothing, because an array is not contiguous.
 STRIDED = Failure("launcher", 0, -1)
 
+#: What a run reports, with its sign turned, if algorithms of products were measured that can be kept.
+_FRESH = 1 << 16
+
 #: Flags of `Place.modes`.
 FREE, MEASURED = 1 << 24, 1 << 25
 
@@ -94,18 +97,23 @@ class Launcher:
     table: where the table of functions is.  context: the CUcontext of the device.  products: a cublasHandle_t that nothing else
     uses; 0: there is no cuBLAS.  workspace: the bytes at `Place.workspace`.
     recorder: a stream on which nothing is launched, for CUDA graphs; 0: there are none.
+    identity: the device, its driver and libraries, in words: algorithms that are measured are kept for processes that say the same;
+    "": they are not kept.
 
-    launch, pack: functions of ``launch_regions.c``.
+    launch, pack: functions of ``launch_regions.c``.  measured: the algorithms of products.
     Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
     """
 
-    def __init__(self, table: int, context: int = 0, products: int = 0, workspace: int = 0, recorder: int = 0):
+    def __init__(self, table: int, context: int = 0, products: int = 0, workspace: int = 0, recorder: int = 0,
+                 identity: str = ""):
         self._library = start().library().handle
         self.kinds = frozenset(KINDS) - (frozenset() if products else OF_CUBLAS)
         self._device = ctypes.create_string_buffer(self._library.launch_device_size())
         self.address = ctypes.addressof(self._device)
         self._library.launch_device(self._device, ctypes.c_void_p(table), ctypes.c_void_p(context), ctypes.c_void_p(products),
                                     ctypes.c_int64(workspace), ctypes.c_void_p(recorder))
+        key = measured.key_of(identity, workspace, _SOURCE, _FIELDS.read_text(encoding="utf-8")) if identity else ""
+        self.measured = measured.Products(self._library, self._device, key)
         self.launch: Callable[..., Optional[int]] = library.bind(start().library(), "launch", _wrong)
         self.pack: Callable[..., Optional[bytes]] = library.bind(start().library(), "launch_pack", _wrong)
 
@@ -144,7 +152,11 @@ class Region:
             return STRIDED if status is None else None
         if status > 0:
             return Failure(LIBRARIES[status >> 16 & 255], status & 0xffff, status >> 24)
-        announce("graphs", f"kernels are launched one by one where no CUDA graph can be made or launched (error {-status})")
+        if -status & _FRESH:
+            self._launcher.measured.keep()
+        if -status % _FRESH:
+            announce("graphs", f"kernels are launched one by one where no CUDA graph can be made or launched "
+                               f"(error {-status % _FRESH})")
         return None
 
     @property

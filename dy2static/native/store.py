@@ -31,7 +31,8 @@ _OF_SHELLS = 10                 # a shell uses the numbers of files below
 _LEFTOVER_SECONDS = 3600        # what a process that died was writing
 _LIBRARY = ".so"
 TEXT, CODE = ".text", ".code"       # what programs are made from; code of converted functions
-_KINDS = (_LIBRARY, TEXT, CODE)
+MEASURED = ".measured"              # algorithms of a GPU
+_KINDS = (_LIBRARY, TEXT, CODE, MEASURED)
 _checked: Dict[str, str] = {}       # wanted directory -> the one that is used
 
 
@@ -67,7 +68,7 @@ def find(key: str) -> Optional[str]:
 
 
 def text(key: str, kind: str = TEXT) -> Optional[bytes]:
-    """What `keep_text` wrote under this key; None where there is nothing that is sound.  kind: `TEXT` or `CODE`."""
+    """What `keep_text` wrote under this key; None where there is nothing that is sound.  kind: `TEXT`, `CODE` or `MEASURED`."""
     path = os.path.join(directory(), key + kind)
     found = _sound(path)
     if found is not None:
@@ -78,7 +79,7 @@ def text(key: str, kind: str = TEXT) -> Optional[bytes]:
 def keep_text(key: str, content: bytes, kind: str = TEXT) -> None:
     """Keep a text under a key, in place of any other one; where nothing can be written, it is not kept.
 
-    kind: `TEXT` or `CODE`.
+    kind: `TEXT`, `CODE` or `MEASURED`.
     """
     path = os.path.join(directory(), key + kind)
     draft = ""

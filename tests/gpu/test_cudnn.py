@@ -12,12 +12,12 @@ import pytest
 from cupy_double import on_device, on_double, tolerance
 from emulated_graphs import case, run
 
-from dy2static import to_static
+from dy2static import config, to_static
 from dy2static.backends.cuda.launches.region import DeviceRegion
 from dy2static.backends.cuda.program.steps import Convolve
 from dy2static.check_gpu.samples import difference, graphs, meaning
 from dy2static.ir.op import OPS
-from dy2static.native import cudnn
+from dy2static.native import cudnn, store
 from dy2static.native.cudnn import FILTERS, FORWARD, IMAGE, Convolution, Cudnn, CudnnError, Mode
 from dy2static.native.emulated import EmulatedDevice, EmulationError, emulated_cudnn, missing
 
@@ -214,6 +214,60 @@ def test_algorithms_by_what_is_asked_for():
     tuned = convolutions.plan(plain(), timer)
     assert tuned is convolutions.plan(plain(), timer) and measured == [0, 1, 4] * 2
     assert [choice.algorithm for choice in tuned.choices.values()] == [4, 1, 4, 1]
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """An empty directory for what is kept, and a function that gives the files in it."""
+    library = emulated_cudnn()
+    monkeypatch.setattr(store, "_checked", {})
+    with config.CACHE_DIR.set(str(tmp_path)):
+        yield library, lambda: sorted((tmp_path / "native").glob("*.measured"))
+
+
+def measured(library, seconds, asked=plain(), identity="some device"):
+    """How many times a process measures, and which algorithm it then takes where bits may differ."""
+    count = []
+
+    def timer(sizes, run):
+        memory = [np.zeros(size + 16, np.uint8) for size in sizes]
+        run([(array.ctypes.data + 15) // 16 * 16 for array in memory], 0)
+        count.append(seconds[library.dy_cudnn_latest()])
+        if count[-1] is None:
+            raise CudnnError("no memory")
+        return count[-1]
+    choices = Cudnn(library, identity).plan(asked, timer).choices
+    return len(count), choices[Mode(False, True)].algorithm
+
+
+def test_what_was_measured_is_kept_for_later_processes(kept):
+    """For each convolution, precision and device."""
+    library, files = kept
+    slow, fast = {0: 3.0, 1: 2.0, 4: 1.0}, {0: 1.0, 1: 2.0, 4: 3.0}
+    assert measured(library, slow) == (6, 4) and len(files()) == 2
+    assert measured(library, fast) == (0, 4)
+    assert measured(library, fast, plain(FILTERS))[0] > 0
+    assert measured(library, fast, identity="another device") == (6, 0)
+    for path in files():
+        path.write_bytes(path.read_bytes()[:-1])
+    assert measured(library, fast) == (6, 0) and measured(library, slow) == (0, 0)
+
+
+def test_what_could_not_be_measured_is_not_kept(kept):
+    library, files = kept
+    assert measured(library, {0: 3.0, 1: 2.0, 4: None}) == (6, 1) and not files()
+    assert measured(library, {0: 3.0, 1: 2.0, 4: 1.0}, identity="") == (6, 4) and not files()
+    with config.KEEP.set(0):
+        assert measured(library, {0: 3.0, 1: 2.0, 4: 1.0}) == (6, 4) and not files()
+
+
+def test_an_order_of_other_algorithms_does_not_count(kept):
+    library, files = kept
+    seconds = {0: 3.0, 1: 2.0, 4: 1.0}
+    measured(library, seconds)
+    for path in files():
+        store.keep_text(path.stem, b"[[3, 0], [3, 7]]", store.MEASURED)
+    assert measured(library, seconds) == (6, 4) and measured(library, {0: 1.0, 1: 2.0, 4: 3.0}) == (0, 4)
 
 
 @pytest.mark.parametrize("settings, algorithm", [({}, 0), ({"cudnn_deterministic": True}, 1), ({"autotune": True}, 0),

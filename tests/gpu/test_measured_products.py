@@ -7,11 +7,11 @@ import pytest
 from cupy_double import on_device, on_double
 from emulated_graphs import array, case, run
 
-from dy2static import to_static
+from dy2static import config, to_static
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.check_gpu import open_sizes
 from dy2static.ir.op import OPS
-from dy2static.native import emulated, launcher
+from dy2static.native import drivers, emulated, launcher, measured, store
 from dy2static.native.emulated import EmulatedDevice, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -201,3 +201,142 @@ def test_the_setting_is_read_in_each_call():
     finally:
         device.state.times[0] = device.state.times[1] = 0
     assert found == [0, 1, 0]
+
+
+def small(device, function=matmul):
+    """Compute a product of (4, 6) and (6, 8) on a device, or a layer; gives how many products were computed for that, and by which algorithm."""
+    arrays = [array(4, 6), array(6, 8), array(8, seed=3)][:2 if function is matmul else 3]
+    before = device.products
+    assert run(case(function, *arrays), device) == ""
+    return device.products - before, device.state.algorithm
+
+
+def of_process(*times, identity="some device"):
+    """A device as another process has it, which finds what earlier ones have kept."""
+    device = device_of(*times)
+    device._identity = identity
+    return device
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """An empty directory for what is kept, and a function that gives the tables in it."""
+    monkeypatch.setattr(store, "_checked", {})
+    with config.CACHE_DIR.set(str(tmp_path)):
+        emulated._driver()
+        yield lambda: sorted((tmp_path / "native").glob("*.measured"))
+
+
+@pytest.mark.parametrize("function, times", [(matmul, (100, 50)), (layer, (100, 60, 50)), (layer, (20, 60, 50)), (matmul, (100, 120))])
+def test_later_processes_do_not_measure_again(kept, function, times):
+    """They compute with the algorithm that was the fastest; it is tried once (with NaN, if it has ReLU, which is not counted)."""
+    measured, chosen = small(of_process(*times), function)
+    assert measured > 5 and len(kept()) == 1
+    times = (100,) * len(times)
+    assert small(of_process(*times), function) == (2 if chosen and function is matmul else 1, chosen)
+    assert small(of_process(*times, identity="another device"), function)[0] > 5 and len(kept()) == 2
+
+
+def test_devices_without_a_name_keep_nothing(kept):
+    assert small(device_of(100, 50))[0] > 5 and not kept()
+
+
+def test_nothing_is_kept_if_nothing_is_to_be_kept(kept):
+    with config.KEEP.set(0):
+        assert small(of_process(100, 50))[0] > 5 and not kept()
+
+
+def test_what_several_processes_measure_is_kept(kept):
+    """Also where one has begun before the other one has kept anything."""
+    first, second = of_process(100, 50), of_process(100, 50)
+    assert first.launcher() and second.launcher()
+    small(first)
+    assert run(case(matmul, array(3, 6), array(6, 8)), second) == "" and second.state.algorithm == 1
+    third = of_process(100, 100)
+    assert small(third) == (2, 1)
+    before = third.products
+    assert run(case(matmul, array(3, 6), array(6, 8)), third) == "" and third.products - before == 2
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:100], lambda content: b"", lambda content: content[:9] + b"x" + content[10:]])
+def test_damaged_tables_count_as_empty(kept, damage):
+    small(of_process(100, 50))
+    (path,) = kept()
+    path.write_bytes(damage(path.read_bytes()))
+    assert small(of_process(100, 20, 10))[1] == 2
+    assert small(of_process(100, 20, 100)) == (2, 2)
+
+
+@pytest.mark.parametrize("times", [(100, -1, 90), (100, 90, -1)])
+def test_algorithms_that_do_not_compute_any_more_are_measured_again(kept, times):
+    small(of_process(100, *[10 if time < 0 else 100 for time in times[1:]]))
+    found = small(of_process(*times))
+    assert found[0] > 5 and found[1] == (2 if times[1] < 0 else 1)
+    assert small(of_process(*times)) == (2, found[1])
+
+
+def test_relu_that_loses_nan_is_not_taken_from_a_table(kept):
+    assert small(of_process(100, 50), layer)[1] == 1
+    device = of_process(100, 50)
+    device.state.loses_nan = 1
+    small(device, layer)
+    assert device.state.finished == 0
+
+
+def test_what_cannot_be_timed_is_not_kept(kept):
+    device = of_process(100, 50)
+    device.state.graph_status = 2
+    assert small(device) == (1, 0) and not kept()
+
+
+def test_a_table_is_bounded(kept, monkeypatch):
+    """Those that were measured last stay."""
+    monkeypatch.setattr(measured, "MOST_RECORDS", 2)
+    device = of_process(100, 50)
+    for rows in (2, 3, 4):
+        assert run(case(matmul, array(rows, 6), array(6, 8)), device) == ""
+    for rows, products in ((4, 2), (3, 2)):
+        later = of_process(100, 50)
+        assert run(case(matmul, array(rows, 6), array(6, 8)), later) == "" and later.products == products
+    later = of_process(100, 50)
+    assert run(case(matmul, array(2, 6), array(6, 8)), later) == "" and later.products > 5
+
+
+class Driver:
+    """A libcuda that says what it is asked about a device.  status: what its functions give."""
+
+    def __init__(self, status=0):
+        self._status = status
+
+    def cuDeviceGet(self, place, number):
+        place._obj.value = number
+        return 0
+
+    def cuDeviceGetName(self, place, size, device):
+        place.value = f"Some GPU {device.value}".encode()
+        return self._status
+
+    def cuDeviceGetAttribute(self, place, attribute, device):
+        place._obj.value = 132 if attribute == 16 else 0
+        return 0
+
+    def cuDriverGetVersion(self, place):
+        place._obj.value = 13000
+        return 0
+
+
+class Library:
+    @staticmethod
+    def cublasLtGetVersion():
+        return 130100
+
+
+def test_what_tells_devices_apart(monkeypatch):
+    monkeypatch.setattr(drivers, "_driver", Driver)
+    monkeypatch.setattr(drivers, "products", lambda major, name: Library)
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    assert drivers.identity(1, 13) == "Some GPU 1, 132 multiprocessors, driver 13000, cublasLt 130100, TF32 0"
+    monkeypatch.setattr(drivers, "_driver", lambda: Driver(status=1))
+    assert drivers.identity(1, 13) == ""
+    monkeypatch.setattr(drivers, "products", lambda major, name: None)
+    assert drivers.identity(1, 13) == ""

@@ -239,11 +239,11 @@ inline int set_algorithm(dy_algorithm *algorithm, int attribute, const void *val
     return 0;
 }
 
-/* Sums in two to four parts, which are added up in the workspace. */
+/* Sums in at most four parts, which are added up in the workspace. */
 inline int check(void *, void *, void *, void *, void *, void *, const dy_algorithm *algorithm, dy_heuristic *found)
 {
     found->workspace = 64;
-    return algorithm->data[5] > 4 || algorithm->data[6] != 2 ? NOT_SUPPORTED : 0;
+    return algorithm->data[5] > 4 || (algorithm->data[5] > 1 && algorithm->data[6] != 2) ? NOT_SUPPORTED : 0;
 }
 
 inline int finish(void *handle, void *product, const void *, const void *at_a, void *a, const void *at_b, void *b, const void *,
