@@ -297,7 +297,7 @@ class ChainerCalls:
         """What an eager call gave at this place, or else at all others."""
         found = self.capture.observed.get((cls, position, inputs))
         if found is None:
-            others = {types for key, types in self.capture.observed.items() if (key[0], key[2]) == (cls, inputs)}
+            others = {types for key, types in self.capture.observed.copy().items() if (key[0], key[2]) == (cls, inputs)}
             found = others.pop() if len(others) == 1 else None
         return found
 

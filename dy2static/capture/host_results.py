@@ -60,7 +60,7 @@ class HostResults:
         known = self.observed.get((code, position, arrays, plain))
         if known is not None:
             return [known]
-        others = [(key[3], seen) for key, seen in self.observed.items() if key[0] is code and key[2] == arrays]
+        others = [(key[3], seen) for key, seen in self.observed.copy().items() if key[0] is code and key[2] == arrays]
         same = [seen for other, seen in others if other == plain]
         return same or ([seen for _, seen in others] if len({other for other, _ in others}) > 1 else [])
 

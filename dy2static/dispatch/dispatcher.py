@@ -7,7 +7,6 @@ import logging
 import threading
 import types
 import warnings
-import weakref
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
@@ -38,23 +37,22 @@ from ..runtime.progress import shown
 from ..runtime.signatures import signature_of
 from ..runtime.traceback import calls_as_written
 from ..symbolic.observe import observing
+from ..threads.alive import Alive
 from ..threads.locks import lock
 from .fallback import Fallback
 from .in_parts import InParts
 from .lookup import Lookup
+from .postponed import Postponed
 from .sizes import Captures, positional
 from .tiers import Tiers
 
 log = logging.getLogger("dy2static")
 
-#: So often a capture may be put off to the next call (parameters not initialised, results not seen yet).
-_MOST_TRIES = 4
-
 #: So often a call looks for a program again because another thread changes what the guards look at.
 _MOST_CHANGES = 16
 
 #: All there are, to be told when compilation is turned off or on.
-_dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
+_dispatchers: "Alive[Dispatcher]" = Alive()
 
 
 class Dispatcher:
@@ -68,7 +66,7 @@ class Dispatcher:
         self.cache.park(not config.ENABLED.value)
         self.varying = Varying()
         self.observed: Dict[Tuple, Tuple] = Recent()
-        self.postponed: Dict[Tuple, int] = Recent()
+        self.postponed = Postponed()
         self.captures = 0
         self.budget = CaptureBudget(self.cache)
         self._profile: Optional[Profile] = None
@@ -191,7 +189,7 @@ class Dispatcher:
         """Let the use of a program pay for its capture."""
         self.budget.charge(program)
         if self.options.allows_parts:
-            self.budget.refund(self.postponed.pop(signature, 0))
+            self.budget.refund(self.postponed.succeeded(signature))
         call = self.cache.call_of(program)
         if type(call) is not CheckedCall:
             self.cache.replace(call, self._call_of(program))
@@ -211,13 +209,13 @@ class Dispatcher:
         return result
 
     def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], reason: str) -> Any:
-        tries = self.postponed[signature] = self.postponed.get(signature, 0) + 1
-        again = stop.again and tries <= _MOST_TRIES
+        again = self.postponed.stopped(signature) and stop.again
         in_parts = not again and self.in_parts.learn(stop, signature)
         became = "is captured next time" if again else "runs in parts" if in_parts else "runs eagerly"
         self.cache.note(Miss(reason, f"{became}: {stop.reason}"))
         if again:
-            with observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext():
+            watch = observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext()
+            with self.postponed.shown(signature), watch:
                 return self.function(*args, **kwargs)
         if in_parts:
             return self._in_parts(signature, args, kwargs)
@@ -373,14 +371,14 @@ def _was_changed(tries: int) -> bool:
 def enable(enabled: bool) -> None:
     """Turn compilation off or on, also for what is compiled already."""
     config.ENABLED.value = int(enabled)
-    for dispatcher in list(_dispatchers):
+    for dispatcher in _dispatchers.all():
         dispatcher.enable(enabled)
 
 
 def totals() -> Dict[str, int]:
     """The counts of `Dispatcher.stats` over all functions that are compiled; their parts are counted with them."""
     found: Dict[str, int] = {}
-    for dispatcher in list(_dispatchers):
+    for dispatcher in _dispatchers.all():
         if dispatcher.in_parts.is_outermost:
             for name, count in dispatcher.stats().items():
                 found[name] = found.get(name, 0) + count
@@ -389,5 +387,5 @@ def totals() -> Dict[str, int]:
 
 def clear_all() -> None:
     """Let all functions forget what they learned."""
-    for dispatcher in list(_dispatchers):
+    for dispatcher in _dispatchers.all():
         dispatcher.clear()

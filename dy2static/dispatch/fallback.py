@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import types
 import warnings
-from typing import Any, Dict, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ..errors import CaptureError, FallbackWarning, Location
 from ..heap.aborts import CaptureAborted
@@ -24,7 +24,7 @@ class Fallback:
         self.function, self.options, self.is_part, self.count = function, options, is_part, 0
         self.refused: Dict[Tuple, str] = {}
         self._errors: Dict[Tuple, Tuple] = {}
-        self._warned: Set[str] = set()
+        self._warned: Dict[str, object] = {}
 
     def clear(self) -> None:
         """Forget why calls were refused."""
@@ -76,9 +76,9 @@ class Fallback:
         """Warn of each reason once.  Raises `CaptureError` under ``strict``."""
         if self.options.strict:
             raise self.error(reason, at, hint) from cause
-        if reason in self._warned or self.is_part:
-            return
-        self._warned.add(reason)
+        mine = object()
+        if self.is_part or self._warned.setdefault(reason, mine) is not mine:
+            return                                      # said before; `setdefault` lets one of several threads say it
         at = at or definition(self.function)
         place = f" ({at}: {at.text().strip()})" if at is not None else ""
         name, hint = self.function.__qualname__, hint or hint_for(reason)

@@ -90,9 +90,11 @@ class InParts:
     @property
     def divided(self) -> Divided:
         """The function in parts."""
-        if self._divided is None:
-            self._divided = Divided(self.function, self.parts, self.gets_data)
-        return self._divided
+        found = self._divided
+        if found is None:
+            with self.parts.known.lock:                 # another thread may have been faster
+                found = self._divided = self._divided or Divided(self.function, self.parts, self.gets_data)
+        return found
 
     @property
     def cuts(self) -> Tuple[Cut, ...]:
@@ -156,16 +158,20 @@ class InParts:
 
         Warns of the lines that the parts have learned of, unless there are no parts left.
         """
-        known, stop = self.parts.known, self._signatures[signature]
-        if known.is_full:
-            stop, pays = known.stop or CaptureAborted(f"{len(known.found)} of its lines cannot be compiled"), False
-        else:
-            pays = None if stop is None else self.is_worth_it
-        if pays is False:
-            del self._signatures[signature]
-            return stop
-        if pays:
-            self._signatures[signature] = None
+        known = self.parts.known
+        with known.lock:
+            if signature not in self._signatures:       # another thread has settled it
+                return None
+            stop = self._signatures[signature]
+            if known.is_full:
+                stop, pays = known.stop or CaptureAborted(f"{len(known.found)} of its lines cannot be compiled"), False
+            else:
+                pays = None if stop is None else self.is_worth_it
+            if pays is False:
+                del self._signatures[signature]
+                return stop
+            if pays:
+                self._signatures[signature] = None
         if len(self._told) < len(known.found):
             self._tell()
         return None
@@ -178,10 +184,10 @@ class InParts:
     def _tell(self) -> None:
         """Warn of each new cut; of those in one file of an installed package, once for each reason."""
         for cut in list(self.parts.known.found):
-            if cut in self._told:
-                continue
-            known = is_installed(cut.at.file) and any((cut.at.file, cut.reason) == (one.at.file, one.reason) for one in self._told)
-            self._told.add(cut)
+            with self.parts.known.lock:                 # one of several threads says it
+                known = cut in self._told or is_installed(cut.at.file) and any(
+                    [(cut.at.file, cut.reason) == (one.at.file, one.reason) for one in self._told])
+                self._told.add(cut)
             if not known:
                 warnings.warn(f"{self.function.__qualname__}: {cut}; {cut.hint}", FallbackWarning, stacklevel=caller_depth())
 

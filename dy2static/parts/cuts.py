@@ -40,7 +40,8 @@ class Known:
     """The cuts of one compiled function and of all that it calls.
 
     version: a number that is another one after each change.  found: the cuts, in the order in which they were found.
-    stop: what keeps the function from running in parts, if anything does.  lock: held while a function is divided.
+    stop: what keeps the function from running in parts, if anything does.  lock: held while a function is divided, and while what
+    is known is read or changed.
     """
 
     def __init__(self) -> None:

@@ -80,30 +80,35 @@ class Parts:
 
     def clear(self) -> None:
         """Forget all parts."""
-        self.known.clear()
-        for learned in (self._parts, self._of, self._routes, self._trees, self._made):
-            learned.clear()
+        with self.known.lock:
+            self.known.clear()
+            for learned in (self._parts, self._of, self._routes, self._trees, self._made):
+                learned.clear()
 
     def all(self) -> Tuple[Part, ...]:
         """The parts that are in use, in the order of the source."""
-        found = [part for parts in list(self._parts.values()) for part in parts.values()
-                 if not part.compiled.is_divided and part.compiled.is_worth_it()]
+        with self.known.lock:
+            found = [part for parts in self._parts.values() for part in parts.values()
+                     if not part.compiled.is_divided and part.compiled.is_worth_it()]
         return tuple(sorted(found, key=lambda part: part.run.key.first))
 
     def compiled(self) -> Tuple[Compiled, ...]:
         """The parts, and the compiled functions that are called between them; also those that are not worth their calls."""
-        parts = [part.compiled for parts in list(self._parts.values()) for part in parts.values()]
-        return (*parts, *(route for route in list(self._routes.values()) if route is not None))
+        with self.known.lock:
+            parts = [part.compiled for parts in self._parts.values() for part in parts.values()]
+            return (*parts, *[route for route in self._routes.values() if route is not None])
 
     def learn(self, function: types.FunctionType, stop: CaptureAborted) -> Optional[Cut]:
         """Divide a function where its capture stopped.  None where that does not help: then nothing has changed."""
-        tree = self._tree(function)
-        return self.known.add(function, tree, stop) if tree is not None and can_be_divided(tree) else None
+        with self.known.lock:
+            tree = self._tree(function)
+            return self.known.add(function, tree, stop) if tree is not None and can_be_divided(tree) else None
 
     def has_cuts(self, function: types.FunctionType) -> bool:
         """Whether a function is known to have lines that cannot be compiled."""
-        tree = self._tree(function)
-        return tree is not None and can_be_divided(tree) and self.known.are_in(function, tree)
+        with self.known.lock:
+            tree = self._tree(function)
+            return tree is not None and can_be_divided(tree) and self.known.are_in(function, tree)
 
     def _tree(self, function: types.FunctionType) -> Optional[gast.FunctionDef]:
         """The definition of a function, not to be changed; None where there is none."""
@@ -183,7 +188,10 @@ class Parts:
     def _routed(self, function: types.FunctionType) -> Callable:
         route = self._routes.get(function, function)
         if route is function:
-            route = self._routes[function] = self.make(function, self) if self._may_be_compiled(function) else None
+            with self.known.lock:                       # another thread may have been faster
+                if function not in self._routes:
+                    self._routes[function] = self.make(function, self) if self._may_be_compiled(function) else None
+                route = self._routes[function]
         if route is not None and route.is_worth_it() is False:
             route = self._routes[function] = None
         return function if route is None else route
@@ -251,7 +259,7 @@ class Divided:
             call.__kwdefaults__ = function.__kwdefaults__
         if self._calls < _WATCHED:
             self._calls += 1
-            if self._calls == _WATCHED:
+            if self._calls >= _WATCHED:
                 self._names.call = self.parts.route
         try:
             return call(*args, **kwargs)
@@ -265,13 +273,14 @@ class Divided:
 
     def is_worth_it(self) -> Optional[bool]:
         """Whether parts in it, or compiled functions that it calls, pay for their calls; None while that is not known."""
-        if self._is_asked:                              # it calls itself
-            return False
-        self._is_asked = True
-        try:
-            found = [compiled.is_worth_it() for compiled in self._used]
-        finally:
-            self._is_asked = False
+        with self.parts.known.lock:                     # what another thread asks is not a call of itself
+            if self._is_asked:                          # it calls itself
+                return False
+            self._is_asked = True
+            try:
+                found = [compiled.is_worth_it() for compiled in self._used]
+            finally:
+                self._is_asked = False
         return True if True in found else None if None in found or self._calls < _WATCHED else False
 
     def _watched(self, function: Any) -> Any:

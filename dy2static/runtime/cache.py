@@ -51,7 +51,7 @@ class Recent(dict):
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
         if len(self) > self.most:
-            self.pop(list(self)[0], None)
+            self.pop(next(iter(list(self)), None), None)
 
 
 class _Stamp:

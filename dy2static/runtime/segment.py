@@ -1,11 +1,11 @@
 """What a finished program is made of: segments (one FunctionNode each), backward programs, and pools of arenas."""
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..errors import Location
+from ..threads.alive import Alive
 from ..threads.locks import lock
 
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
@@ -24,12 +24,12 @@ class Footprint(NamedTuple):
     results: int = 0
 
 
-_pools: "weakref.WeakSet[ArenaPool]" = weakref.WeakSet()
+_pools: "Alive[ArenaPool]" = Alive()
 
 
 def release_arenas() -> None:
     """Let go of all arenas that wait, of all programs: memory is short.  Later calls make new ones."""
-    for pool in list(_pools):
+    for pool in _pools.all():
         pool.free.clear()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 import functools
 import os
 import threading
-import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict
+from typing import TYPE_CHECKING, Any, Callable
 
-# A plain dict: a `weakref.WeakSet` may be in the middle of a change when another thread forks.
-_made: Dict[int, "weakref.ref[Any]"] = {}
+from .alive import Alive
+
+_made: "Alive[Any]" = Alive()
 
 
 def lock() -> Any:
@@ -17,13 +17,7 @@ def lock() -> Any:
     `fork` copies only the thread that calls it.  A lock that another thread holds at that moment would never be released in
     the child process, so it is open there.  A lock that the forking thread holds stays held.
     """
-    return _noted(threading.RLock())
-
-
-def _noted(made: Any) -> Any:
-    number = id(made)
-    _made[number] = weakref.ref(made, lambda _: _made.pop(number, None))
-    return made
+    return _made.add(threading.RLock())
 
 
 if TYPE_CHECKING:
@@ -33,14 +27,13 @@ else:
         """`functools.cached_property`, whose lock (one for all objects, before Python 3.12) a forked process finds open."""
         made = functools.cached_property(function)
         if hasattr(made, "lock"):
-            _noted(made.lock)
+            _made.add(made.lock)
         return made
 
 
 def _open_all() -> None:
-    for reference in list(_made.values()):
-        made = reference()
-        if made is not None and not made._is_owned():
+    for made in _made.all():
+        if not made._is_owned():
             made._at_fork_reinit()
 
 

@@ -145,7 +145,7 @@ def test_fork_while_another_thread_holds_every_lock():
     static(x)
 
     def hold(pause):
-        held = [made for made in (reference() for reference in list(locks._made.values())) if made is not None]
+        held = locks._made.all()
         assert conversion._lock in held and nodes.lock in held
         for made in held:
             made.acquire()

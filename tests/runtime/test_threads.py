@@ -12,6 +12,8 @@ from against_eager import array, check, variable
 
 import dy2static
 from dy2static import to_static
+from dy2static.parts.divided import Divided, Parts
+from dy2static.threads.alive import Alive
 
 
 def in_threads(work, count=6):
@@ -108,6 +110,72 @@ def test_observing_and_capturing_at_once():
                 np.testing.assert_allclose(static(array(2, 3, seed=i)).array, np.maximum(array(2, 3, seed=i), 0) * 2)
     in_threads(work)
     assert chainer.FunctionNode.apply is apply
+
+
+class Waiting(Doubling):
+    """In eager mode its forward waits."""
+
+    going, count = threading.Event(), threading.Semaphore(0)
+
+    def forward(self, inputs):
+        self.count.release()
+        assert self.going.wait(60)
+        return super().forward(inputs)
+
+
+def test_calls_that_wait_for_the_first_one_do_not_count_as_tries():
+    """The types of results are learned from an eager call, which has not ended; other threads call the function meanwhile."""
+    static, results = to_static(lambda x: Waiting().apply((F.relu(x),))[0]), []
+    threads = [threading.Thread(target=lambda: results.append(static(array(2, 3)).array)) for _ in range(6)]
+    for count, thread in enumerate(threads):
+        thread.start()
+        assert Waiting.count.acquire(timeout=60), count
+    Waiting.going.set()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == 6 and not static.dispatcher.fallback.refused
+    captures = static.cache_info().captures
+    np.testing.assert_allclose(static(array(2, 3)).array, np.maximum(array(2, 3), 0) * 2)
+    assert static.cache_info().captures == captures + 1
+
+
+def test_parts_that_are_not_worth_their_calls_in_two_threads():
+    """Both calls run in parts when it turns out that this does not pay; both were about to forget the signature."""
+    barrier, lock = threading.Barrier(2), threading.Lock()
+
+    @dy2static.not_to_static
+    def meet():
+        barrier.wait(60)
+
+    @to_static
+    def work(x):
+        y = x + 1
+        with lock:
+            y = y * 2
+        meet()
+        return y
+
+    def calls(k):
+        for _ in range(4):
+            np.testing.assert_array_equal(work(array(2, 3)), (array(2, 3) + 1) * 2)
+    with pytest.warns(dy2static.FallbackWarning) as told:
+        in_threads(calls, 2)
+    assert len(told) == 1
+
+
+def test_whether_parts_pay_is_asked_by_one_thread_at_a_time():
+    """A question that another thread had not answered yet was taken for that of a function that calls itself."""
+    divided, entered = Divided(net, Parts(lambda function, parts: None)), []
+    divided._calls = 4
+
+    class Part:
+        def is_worth_it(self):
+            other = threading.Thread(target=lambda: entered.append(divided.parts.known.lock.acquire(blocking=False)))
+            other.start()
+            other.join(60)
+            return True
+    divided._used = [Part()]
+    assert divided.is_worth_it() is True and entered == [False]
 
 
 def test_config_of_each_thread():
@@ -333,3 +401,17 @@ def test_a_call_does_not_begin_again_for_ever():
     """One that takes long ends, though others change what it has read all the time."""
     meanwhile = Meanwhile("computed_with")
     assert meanwhile.call(1000) < 20 and meanwhile.model.n == 10 + 300 * (1000 - meanwhile.left)
+
+
+def test_all_objects_while_others_are_added():
+    """A `weakref.WeakSet` raises RuntimeError then."""
+    class Thing:
+        pass
+    alive, kept = Alive(), [Thing() for _ in range(3)]
+    for thing in kept:
+        alive.add(thing)
+    for thing in alive.all():
+        kept.append(alive.add(Thing()))
+    assert alive.all() == kept
+    del kept[1:5], thing
+    assert alive.all() == kept
