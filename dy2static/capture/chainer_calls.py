@@ -36,6 +36,7 @@ from .label_counts import count_classes
 from .masks import without_mask
 from .self_contained import is_self_contained
 from .single_rows import with_numbers
+from .windows import with_windows
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -69,7 +70,9 @@ class ChainerCalls:
             self.capture.abort("a function hook is registered inside the compiled function", hint="register it around the call")
         position, self.applied = self.applied, self.applied + 1
         if isinstance(node, (GetItem, ScatterAdd)):
-            node.slices = with_numbers(self.capture, without_mask(self.capture, node.slices, values[0].shape), values[0].shape)
+            key, shape = without_mask(self.capture, node.slices, values[0].shape), values[0].shape
+            key = with_windows(self.capture, key, shape) if isinstance(node, GetItem) else key
+            node.slices = with_numbers(self.capture, key, shape)
         start = len(self.capture.builder.nodes)
         with self.capture.placement.inside(device):
             outputs = self._lower(node, values, device)

@@ -18,7 +18,7 @@ from ..runtime.host_calls import flatten
 from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.sizes import Size, fitted_types, tried_with
-from ..symbolic.values import SymbolicArray
+from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 from ..threads.quiet import quiet
 
 if TYPE_CHECKING:
@@ -28,11 +28,20 @@ _STATEFUL = named("state", numpy_facts.RANDOM, python_facts.RANDOM)
 _CHOOSING = named("items", python_facts.RANDOM)
 
 
-#: What the whole numbers that a draw gives are not below, and below.
-_INDICES: Dict[str, Callable[[Tuple], Tuple[Any, Any]]] = {
-    "permutation": lambda args: (0, args[0]),
-    "choice": lambda args: (0, args[0]),
-    "randint": lambda args: (0, args[0]) if len(args) == 1 else args[:2],
+#: What the whole numbers that draws of NumPy give are not below, and below.
+_INDICES: Dict[str, Callable[..., Tuple[Any, Any]]] = {
+    "permutation": lambda x: (0, x),
+    "choice": lambda a, size=None, replace=True, p=None: (0, a),
+    "randint": lambda low, high=None, size=None, dtype=int: (0, low) if high is None else (low, high),
+    "integers": lambda low, high=None, size=None, dtype=int, endpoint=False:
+        (None, None) if endpoint is not False else (0, low) if high is None else (low, high),
+}
+
+#: The same for draws of the module `random`.
+_OF_PYTHON: Dict[str, Callable[..., Tuple[Any, Any]]] = {
+    "randint": lambda a, b: (a, b + 1),
+    "randrange": lambda start, stop=None, step=1: (None, None) if step != 1 else (0, start) if stop is None else (start, stop),
+    "choice": lambda items: (min(items), max(items) + 1),
 }
 
 
@@ -47,14 +56,27 @@ class Draws:
         name = function.name if type(function) is BoundHostMethod else function.__name__
         self._check(name)
         if name in _CHOOSING and generator is random.Random and args and \
-                not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
+                not (isinstance(args[0], (list, tuple, range)) and len(set(map(type, args[0]))) == 1):
             self.capture.abort(f"random.{name} from items that are not of one type")
         args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
         structure, found = self._types(name, generator, args, kwargs)
         drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
-        if type(drawn) is SymbolicArray and name in _INDICES:
-            self.capture.index_ranges.drawn(drawn.now(), *_INDICES[name](args))
+        self._note_bounds(drawn, (_OF_PYTHON if generator is random.Random else _INDICES).get(name), args, kwargs)
         return drawn
+
+    def _note_bounds(self, drawn: Any, bounds: Any, args: Tuple, kwargs: Mapping[str, Any]) -> None:
+        """Note between which numbers the whole numbers lie that a draw gives."""
+        is_number = type(drawn) is SymbolicScalar and drawn.kind == "py_int"
+        if bounds is None or not is_number and not (type(drawn) is SymbolicArray and drawn.dtype.kind in "iu"):
+            return
+        plain = [item for arg in (*args, *kwargs.values()) for item in (arg if isinstance(arg, (list, tuple)) else (arg,))]
+        if any(map(is_symbolic, plain)):
+            return
+        least, below = bounds(*args, **kwargs)
+        if type(least) is type(below) is int:
+            value = drawn.value if is_number else drawn.now()
+            self.capture.index_ranges.drawn(value, least, below)
+            self.capture.number_bounds.note(value, (least, below - 1))
 
     def draw_on_gpu(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from the generator of CuPy: typed by the same draw from one of NumPy's."""

@@ -14,7 +14,7 @@ import numpy as np
 from ..ir.devices import is_gpu
 from ..ir.dims import less
 from ..ir.graph import Node, Value
-from ..ir.template import AT
+from ..ir.template import AT, is_window
 from ..ir.types import Tensor
 from ..record.guards import IndicesInRange
 from ..runtime.guard_tests import outside
@@ -75,11 +75,13 @@ class IndexRanges:
         """Whether a node may fail on what its operands hold."""
         if node.op.name in _BY_INDICES and all(isinstance(v.type, Tensor) and is_gpu(v.type.device) for v in node.inputs[1:]):
             return 0 in node.inputs[0].shape
-        if node.op.name != "getitem_at" or len(node.inputs) != 2 or node.inputs[1] not in self.places:
+        if node.op.name not in ("getitem_at", "scatter_at"):
             return node.op.may_raise
-        x, place = node.inputs
-        index = [entry for entry in node.attrs["index"] if entry is not None]
-        return less(x.shape[index.index(AT)], self.places[place]) is not False
+        shape = node.inputs[0].shape if node.op.name == "getitem_at" else node.attrs["shape"]
+        axes = zip([entry for entry in node.attrs["index"] if entry is not None], shape)
+        counted = [(entry, size) for entry, size in axes if entry == AT or is_window(entry)]
+        return not all(is_window(entry) or place in self.places and less(size, self.places[place]) is False
+                       for place, (entry, size) in zip(node.inputs[1:], counted))
 
     def is_place(self, value: Value, below: Any) -> None:
         """A number counts the iterations of a loop."""

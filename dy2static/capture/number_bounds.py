@@ -4,8 +4,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple
 
-from ..ir.graph import Value
+import numpy as np
+
+from ..ir.graph import Node, Value
 from ..runtime.host_calls import Hole
+from .value_enumeration import producer
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -47,6 +50,39 @@ _RULES: Dict[str, Callable[..., Optional[Bounds]]] = {
 }
 
 
+def _clip(x: Bounds, low: Bounds, high: Bounds) -> Optional[Bounds]:
+    return min(max(x[0], low[0]), high[0]), min(max(x[1], low[1]), high[1])
+
+
+def _remainder(x: Bounds, y: Bounds) -> Optional[Bounds]:
+    return (0, y[1] - 1) if y[0] == y[1] > 0 else None
+
+
+def _floor_quotient(x: Bounds, y: Bounds) -> Optional[Bounds]:
+    return (x[0] // y[0], x[1] // y[0]) if y[0] == y[1] > 0 else None
+
+
+#: The same for functions of whole numbers, by the names of Python's and NumPy's.
+_WHOLE: Dict[str, Callable[..., Optional[Bounds]]] = {
+    "add": _RULES["add"],
+    "sub": _RULES["sub"],
+    "mul": _product,
+    "mod": _remainder,
+    "floordiv": _floor_quotient,
+    "neg": lambda x: (-x[1], -x[0]),
+    "max": lambda *given: tuple(map(max, zip(*given))),
+    "min": lambda *given: tuple(map(min, zip(*given))),
+    "maximum": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "minimum": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "clip": _clip,
+}
+
+#: What gives its first operand, or one element of it, as another type.
+_SAME = frozenset(("py_int", "int", "within", "item", "getitem", "astype", "cast", "index", "int64", "int32"))
+
+_DEEPEST = 16
+
+
 class NumberBounds:
     """The bounds of numbers of one capture."""
 
@@ -67,6 +103,34 @@ class NumberBounds:
         if bounds is not None:
             self._known[value] = bounds
 
+    def of_whole(self, item: Any, depth: int = _DEEPEST) -> Optional[Bounds]:
+        """The bounds of a whole number, or of the elements of an array of such; None where they are not known."""
+        if type(item) is int:
+            return item, item
+        if not isinstance(item, Value) or getattr(item.type, "dtype", None) is None or item.type.dtype.kind not in "iu":
+            return None
+        found = self._known.get(item)
+        if found is None and item in self.capture.index_ranges.places:
+            below = self.capture.index_ranges.places[item]
+            found = (0, below - 1) if type(below) is int else None
+        if found is None and depth:
+            found = self._of_node(producer(self.capture.builder, item), depth - 1)
+        if found is None or not all(type(bound) is int and _fits(bound, item.type.dtype) for bound in found):
+            return None                                 # beyond its dtype, a number would be another one
+        return found
+
+    def _of_node(self, node: Optional[Node], depth: int) -> Optional[Bounds]:
+        if node is None or not node.inputs:
+            return None
+        call = node.attrs.get("call")
+        name = node.op.name if call is None else call.name
+        if name in _SAME:
+            return self.of_whole(node.inputs[0], depth)
+        if call is None or call.kwargs or name not in _WHOLE:
+            return None
+        given = [self.of_whole(node.inputs[part.index] if type(part) is Hole else part, depth) for part in call.args]
+        return _WHOLE[name](*given) if given and None not in given else None
+
     def _of(self, item: Any) -> Optional[Bounds]:
         if type(item) in (int, float):
             return (item, item) if math.isfinite(item) else None
@@ -76,3 +140,7 @@ class NumberBounds:
         if item in self._known or least is None:
             return self._known.get(item)
         return next(((bound, math.inf) for bound in (1, 0) if least.is_at_least(bound)), None)
+
+
+def _fits(number: int, dtype: np.dtype) -> bool:
+    return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)

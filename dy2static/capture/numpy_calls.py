@@ -16,6 +16,7 @@ from ..ir.types import Dynamic
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..lowering import host
+from ..lowering.indexing import Window
 from ..lowering.numpy.table import fixed, lower_numpy
 from ..runtime.array_parts import flat_item
 from ..runtime.array_writes import write_at, write_at_checked
@@ -28,6 +29,7 @@ from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray
 from .protected_calls import DECIDABLE, attempted, raise_first
 from .single_rows import with_numbers
+from .windows import part_of, with_least, with_windows
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -54,7 +56,9 @@ class NumPyCalls:
             rows = self.capture.index_ranges.rows_at(*args) if self.capture.staging.in_loop else NotImplemented
             if rows is not NotImplemented:
                 return rows
-            args = args[0], with_numbers(self.capture, args[1], args[0].shape)
+            args = args[0], with_numbers(self.capture, with_windows(self.capture, args[1], args[0].shape), args[0].shape)
+            if type(args[1]) is tuple and any(type(entry) is Window for entry in args[1]):
+                return part_of(self.capture, *args)
         if name in Unordered.NAMES:
             args, kwargs = self._unordered.ordered(name, args, kwargs)
         done = self.capture.array_writes.intercept(function, args, kwargs)
@@ -120,6 +124,8 @@ class NumPyCalls:
         infer = functools.partial(abstract_eval.infer_known, held) if held else abstract_eval.infer
         try:
             types = abstract_eval.with_known(types, operands, capture.known)
+            if function in (write_at, write_at_checked):
+                types = with_least(capture, types, operands)
             tried = capture.placement.typing(function, types, device)
             structure, found, extents = infer_sized(infer, function, template, tried, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
 from ..heap.locations import user_location
 from ..ir.graph import Value
 from ..lowering.checked_range import within
+from ..lowering.indexing import Window
 from ..runtime.checked_range import SEEN
 from ..runtime.host_calls import Hole
 from ..symbolic.values import SymbolicScalar
 from .value_enumeration import producer
+from .windows import axis_size
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -28,14 +30,14 @@ def with_numbers(capture: Capture, key: Any, shape: Sequence[Any]) -> Any:
     found: List[Any] = []
     for place, entry in enumerate(entries):
         row = _row(capture, entry)
-        size = None if row is None else _size(entries, place, shape)
+        size = None if row is None else axis_size(entries, place, shape)
         where = f"{user_location()} (a slice of one row: {place})"
         found += [entry] if row is None or type(size) is not int or where in SEEN else [_checked(capture, row, size, where), None]
     return tuple(found)
 
 
 def _is_basic(entry: Any) -> bool:
-    return entry is None or entry is Ellipsis or type(entry) in (int, slice, SymbolicScalar)
+    return entry is None or entry is Ellipsis or type(entry) in (int, slice, SymbolicScalar, Window)
 
 
 def _row(capture: Capture, entry: Any) -> Optional[Value]:
@@ -48,14 +50,6 @@ def _row(capture: Capture, entry: Any) -> Optional[Value]:
         return None
     more = [part for part in stop.attrs["call"].args if type(part) is not Hole]
     return start if more == [1] and type(more[0]) is int else None
-
-
-def _size(entries: Tuple[Any, ...], place: int, shape: Sequence[Any]) -> Any:
-    """The size of the axis that an entry of an index is about; None where there is none."""
-    axes = [entry is not None and entry is not Ellipsis for entry in entries]
-    behind = any(entry is Ellipsis for entry in entries[:place])
-    axis = len(shape) - sum(axes[place:]) if behind else sum(axes[:place])
-    return shape[axis] if 0 <= axis < len(shape) else None
 
 
 def _checked(capture: Capture, row: Value, size: int, where: str) -> SymbolicScalar:

@@ -74,22 +74,36 @@ def attr_source(value: Any) -> str:
     return repr(value)
 
 
-#: In an index, the place of a number that is an operand.
+#: In an index, the place of a number that is an operand.  ``(AT, n)`` stands for ``n`` elements from such a number on.
 AT = "at"
+
+
+def is_window(entry: Any) -> bool:
+    """Whether an entry of an index stands for so many elements from an operand on."""
+    return isinstance(entry, tuple) and len(entry) == 2
+
+
+def count_numbers(index: Tuple[Any, ...]) -> int:
+    """How many operands stand in an index."""
+    return sum(is_window(entry) or isinstance(entry, str) and entry == AT for entry in index)
 
 
 def index_source(index: Tuple[Any, ...]) -> str:
     """The text between the brackets of a basic index: ``0, 1:3, None``.  It always selects an array, never a scalar.
 
-    index: ints, None for a new axis, ``(start, stop, step)`` for slices, None where left out, and `AT` for each of the
-    operands ``numbers``, in their order.
+    index: ints, None for a new axis, ``(start, stop, step)`` for slices, None where left out, and `AT`, or ``(AT, n)``, for
+    each of the operands ``numbers``, in their order.
     """
     holes = (f"{{numbers_{k}}}" for k in range(len(index)))
-    parts = [_slice_source(*part) if isinstance(part, tuple) else next(holes) if part == AT else attr_source(part)
-             for part in index]
+    parts = [_window_source(next(holes), part[1]) if is_window(part) else _slice_source(*part) if isinstance(part, tuple) else
+             next(holes) if part == AT else attr_source(part) for part in index]
     if not any(isinstance(part, tuple) for part in index):
         parts.append("...")
     return ", ".join(parts)
+
+
+def _window_source(start: str, count: int) -> str:
+    return f"{start}:{start} + {count}"
 
 
 def _slice_source(start: Any, stop: Any, step: Any) -> str:

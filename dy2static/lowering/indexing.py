@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.array`: parts of an array, by any index NumPy takes."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 from chainer.functions.array.get_item import GetItem
@@ -17,6 +17,13 @@ from .registry import known_array, lowers, symbolic_value
 
 #: Types of ends of slices that are known now.
 _INTS = (int, np.int32, np.int64)
+
+
+class Window(NamedTuple):
+    """A slice of ``count`` elements between ``ends`` that only the run knows; all of them are inside of the array."""
+
+    ends: slice
+    count: int
 
 
 @lowers(GetItem)
@@ -57,6 +64,10 @@ def _index(slices: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Optional[Tuple[Tu
     numbers: List[Value] = []
     for place, entry in enumerate(entries):
         value = symbolic_value(entry)
+        if type(entry) is Window:
+            index.append((AT, entry.count))
+            numbers.append(symbolic_value(entry.ends.start))
+            continue
         if value is not None:
             found: Tuple[Value, ...] = (value,)
         elif isinstance(entry, np.ndarray):

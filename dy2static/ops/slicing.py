@@ -8,7 +8,7 @@ import numpy as np
 from ..ir.dims import FREE, Dim, SizeNeeded, less, maximum, minimum
 from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
-from ..ir.template import AT, index_source
+from ..ir.template import AT, count_numbers, index_source, is_window
 from ..ir.types import Tensor, Type
 from .onnx_forms import indexing
 from .rules import canonical_shape, need_tensor, sizes
@@ -45,7 +45,7 @@ def _normal_entry(entry: Any, n: Any, axis: int) -> Any:
     if isinstance(entry, slice):
         return _normal_slice(entry.start, entry.stop, entry.step, n)
     if isinstance(entry, tuple):
-        return entry                                    # a slice in its normal form already
+        return entry                                    # a slice in its normal form already, or a window
     if isinstance(entry, str) and entry == AT:
         return AT
     if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, (int, np.integer, Dim)):
@@ -94,7 +94,7 @@ def _getitem_infer(x: Tensor, *, index: Tuple[Any, ...]) -> Tensor:
         if entry is None:
             shape.append(1)
         elif isinstance(entry, tuple):
-            shape.append(_slice_size(*entry))
+            shape.append(entry[1] if is_window(entry) else _slice_size(*entry))
     return Tensor(tuple(shape), x.dtype)
 
 
@@ -138,7 +138,7 @@ scatter_slice: OpDef = declare(
 
 
 def _at_numbers(x: Tensor, *numbers: Type, index: Tuple[Any, ...], **_: Any) -> Tensor:
-    if len(numbers) != index.count(AT) or any(n.shape != () or n.dtype.kind not in "iu" for n in numbers):
+    if len(numbers) != count_numbers(index) or any(n.shape != () or n.dtype.kind not in "iu" for n in numbers):
         raise TypeError("a number of integer type is needed for each place in the index")
     return _getitem_infer(x, index=index)
 
@@ -150,7 +150,8 @@ def _scatter_at_infer(x: Tensor, *numbers: Type, index: Tuple[Any, ...], shape: 
     return whole
 
 
-#: `getitem` where some ints are operands: those stand where the index has `AT`.
+#: `getitem` where some ints are operands: those stand where the index has `AT`, or ``(AT, n)`` for a window: ``n`` elements from
+#: the number on, all of which are inside of the array.
 getitem_at: OpDef = declare(
     "getitem_at", "x *numbers", {"index": ()}, kind="view", view=True, may_raise=True,
     canonical=lambda x, *numbers, index: {"index": normal_index(index, x.shape)}, infer=_at_numbers,
@@ -158,7 +159,9 @@ getitem_at: OpDef = declare(
     numpy="{x}[{index}]", holes=_index_holes,
     onnx=indexing.getitem,
     samples=(sample((3, 2), np.array(1), index=AT), sample((3, 2), np.array(2), np.array(-1), index=(AT, AT)),
-             sample((2, 3, 4), np.array(1), index=(0, AT, slice(1, 3))), sample((2, 3), np.array(-2), index=(None, Ellipsis, AT))),
+             sample((2, 3, 4), np.array(1), index=(0, AT, slice(1, 3))), sample((2, 3), np.array(-2), index=(None, Ellipsis, AT)),
+             sample((2, 5, 4), np.array(2), np.array(0), index=(slice(None), (AT, 3), (AT, 2))),
+             sample((4, 3, 2), np.array(0), np.array(-1), index=((AT, 4), None, AT))),
 )
 scatter_at: OpDef = declare(
     "scatter_at", "x *numbers", {"index": (), "shape": ()}, kind="movement", may_raise=True,
@@ -168,7 +171,8 @@ scatter_at: OpDef = declare(
     numpy="{out}[...] = 0\n{out}[{index}] = {x}", holes=_index_holes,
     onnx=indexing.scatter_slice,
     samples=(sample((2,), np.array(1), index=AT, shape=(3, 2)), sample((), np.array(2), np.array(-1), index=(AT, AT), shape=(3, 2)),
-             sample((4,), np.array(1), index=(0, AT), shape=(2, 3, 4))),
+             sample((4,), np.array(1), index=(0, AT), shape=(2, 3, 4)),
+             sample((3, 2, 2), np.array(1), np.array(0), index=(slice(None), (AT, 2), (AT, 2)), shape=(3, 4, 3))),
 )
 
 def _span_infer(x: Tensor, *bounds: Type, axis: int, given: str, extents: Tuple[Any, ...]) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node
-from ...ir.template import AT
+from ...ir.template import AT, is_window
 from ..loops.layout import Place, compact_strides, indexed, place_of
 from .draws import STANDALONE_DRAWS, write_draw
 from .emitter import Emitter, Rule
@@ -34,22 +34,17 @@ def _reshape(emitter: Emitter, node: Node) -> None:
     emitter.copy(Place(value, shape, compact_strides(shape)), emitter.place(operand), emitter.name(value))
 
 
-def _check_numbers(emitter: Emitter, node: Node, names: List[str], sizes: List[int]) -> None:
-    for name, number, size in zip(names, node.inputs[1:], sizes):
-        text = emitter.scalar(number)
-        emitter.line(f"int64_t {name} = (int64_t){text};")
+def _check_numbers(emitter: Emitter, node: Node, names: List[str], shape: Any) -> None:
+    """Write the numbers of an index as C variables, and what leaves the call to NumPy if one is not inside of the array."""
+    axes = zip([entry for entry in node.attrs["index"] if entry is not None], shape)
+    counted = [(entry, size) for entry, size in axes if entry == AT or is_window(entry)]
+    for name, number, (entry, size) in zip(names, node.inputs[1:], counted):
+        emitter.line(f"int64_t {name} = (int64_t){emitter.scalar(number)};")
+        if is_window(entry):
+            emitter.line(f"if ({name} < 0 || {name} + {entry[1]} > {size}) goto bail;")
+            continue
         emitter.line(f"if ({name} < 0) {name} += {size};")
         emitter.line(f"if ((uint64_t){name} >= (uint64_t){size}) goto bail;")
-
-
-def _sizes_at(node: Node, shape: Any) -> List[int]:
-    """The sizes of the axes that numbers index."""
-    sizes, axis = [], 0
-    for entry in node.attrs["index"]:
-        if entry == AT:
-            sizes.append(shape[axis])
-        axis += entry is not None
-    return sizes
 
 
 def _getitem_at(emitter: Emitter, node: Node) -> None:
@@ -57,7 +52,7 @@ def _getitem_at(emitter: Emitter, node: Node) -> None:
     place = emitter.place(value)
     before = len(emitter.place(node.inputs[0]).terms)
     names = [name for name, _ in place.terms[before:]]
-    _check_numbers(emitter, node, names, _sizes_at(node, node.inputs[0].shape))
+    _check_numbers(emitter, node, names, node.inputs[0].shape)
 
 
 def _scatter_slice(emitter: Emitter, node: Node) -> None:
@@ -69,7 +64,7 @@ def _scatter_slice(emitter: Emitter, node: Node) -> None:
 def _scatter_at(emitter: Emitter, node: Node) -> None:
     (value,) = node.outputs
     names = [emitter.variable("at", "const int64_t") for _ in node.inputs[1:]]
-    _check_numbers(emitter, node, names, _sizes_at(node, value.shape))
+    _check_numbers(emitter, node, names, value.shape)
     pointer = zeros(emitter, value)
     emitter.copy(indexed(place_of(value), node.attrs["index"], names), emitter.place(node.inputs[0]), pointer)
 
@@ -83,7 +78,8 @@ def _put(emitter: Emitter, node: Node) -> None:
         Part.of(value.shape, numbers, index).write(emitter, lambda here, there: f"{pointer}[{there}] = {source}[{here}];")
         return
     names = [emitter.variable("at", "const int64_t") for _ in numbers]
-    for name, number, size in zip(names, numbers, _sizes_at(node, value.shape)):
+    sizes = [size for entry, size in zip([entry for entry in index if entry is not None], value.shape) if entry == AT]
+    for name, number, size in zip(names, numbers, sizes):
         checked_index(emitter, name, emitter.scalar(number), size)
     emitter.copy(indexed(place_of(value), index, names), emitter.place(item), pointer)
 

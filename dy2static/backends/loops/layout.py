@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tupl
 
 from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
-from ...ir.template import AT
+from ...ir.template import AT, is_window
 from ...ir.types import Stack, Tensor
 
 
@@ -131,7 +131,7 @@ def span(start: Size, stop: Optional[Size], step: int) -> Size:
 
 
 def indexed(place: Place, index: Sequence, numbers: Sequence[str] = ()) -> Place:
-    """The part that a basic index picks; numbers: the C variables for each `AT` in it."""
+    """The part that a basic index picks; numbers: the C variables for each `AT` and each window in it."""
     names = iter(numbers)
     shape: List[Size] = []
     strides: List[Size] = []
@@ -144,6 +144,10 @@ def indexed(place: Place, index: Sequence, numbers: Sequence[str] = ()) -> Place
         stride = place.strides[axis]
         if entry == AT:
             terms.append((next(names), stride))
+        elif is_window(entry):
+            terms.append((next(names), stride))
+            shape.append(entry[1])
+            strides.append(stride)
         elif isinstance(entry, tuple):
             start, stop, step = entry
             shape.append(span(start, stop, step))

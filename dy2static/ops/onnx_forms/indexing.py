@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 import numpy as np
 
 from ...ir.onnx_forms import Name, OnnxWriter
-from ...ir.template import AT
+from ...ir.template import AT, is_window
 from ...ir.types import Tensor, Type
 from .movement import axes, filled, reshaped
 
@@ -25,7 +25,7 @@ _WHOLE = (0, None, 1)
 
 
 def basic(o: OnnxWriter, x: Name, index: Index, numbers: Sequence[Name] = ()) -> Name:
-    """``x[index]``, in which 0-d ``numbers`` stand where the index has `AT`."""
+    """``x[index]``, in which 0-d ``numbers`` stand where the index has `AT`, or begin a window."""
     given = iter(numbers)
     parts: List[Tuple[int, Any, Any, int]] = []
     picked: List[Tuple[int, Name]] = []
@@ -36,7 +36,11 @@ def basic(o: OnnxWriter, x: Name, index: Index, numbers: Sequence[Name] = ()) ->
             new.append(place)
             place += 1
             continue
-        if isinstance(entry, tuple):
+        if is_window(entry):
+            first = o.node("Unsqueeze", o.cast(next(given), np.int64), axes(o, 0))
+            x = o.node("Slice", x, first, o.node("Add", first, axes(o, entry[1])), axes(o, axis))
+            place += 1
+        elif isinstance(entry, tuple):
             start, stop, step = entry
             if entry != _WHOLE:
                 parts.append((axis, start, _BELOW if stop is None else stop, 1 if step is None else step))
@@ -63,7 +67,7 @@ def _without_whole(index: Index, shape: Sequence[Any]) -> Index:
     found: List[Any] = []
     for entry in index:
         size = None if entry is None else next(sizes)
-        whole = isinstance(entry, tuple) and entry[0] == 0 and entry[1] == size and entry[2] in (None, 1)
+        whole = isinstance(entry, tuple) and not is_window(entry) and entry[0] == 0 and entry[1] == size and entry[2] in (None, 1)
         found.append(_WHOLE if whole else entry)
     return tuple(found)
 
