@@ -79,6 +79,7 @@ _ints, _sizes = _tuple_of(_is_int), _tuple_of(_is_size)
 _slice = _is_of(3, _tuple_of(_or_none(_is_size)))
 _basic = _either(_or_none(_is_size), _slice)
 _index = _tuple_of(_either(_basic, _text("at")))
+_window = _is_of(2, lambda value: value[0] == "at" and _is_int(value[1]) and value[1] > 0)
 
 
 def _is_extent(value: Any) -> bool:
@@ -128,7 +129,8 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     **{("conv_blocks", name): lambda value: False for name in ("scale", "shift", "residual", "relu")},
     ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
-    **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")}}
+    **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")},
+    **{(op, "index"): _tuple_of(_either(_basic, _text("at"), _window)) for op in ("getitem_at", "scatter_at")}}
 
 
 def check(op: str, name: str, value: Any) -> None:

@@ -7,7 +7,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from dy2static import to_static
+from dy2static import load, save, to_static
 from dy2static.native import compiler
 
 BACKENDS = ["numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="no C compiler"))]
@@ -151,3 +151,21 @@ def test_a_window_shares_memory_with_the_array():
     compiled = to_static(part)
     compiled(x)
     assert np.shares_memory(compiled(x), x)
+
+
+def test_a_model_with_a_window_is_saved(tmp_path):
+    class Cropped(chainer.Chain):
+        @to_static
+        def forward(self, x):
+            i = np.random.randint(0, 3)
+            return F.tanh(x[:, i:i + 4])
+
+    model, x = Cropped(), np.random.RandomState(0).rand(3, 6).astype("f")
+    model.forward(x)
+    save(model, str(tmp_path / "model"))
+    loaded = load(str(tmp_path / "model"))
+    for seed in range(4):
+        np.random.seed(seed)
+        expected = model.forward(x).array
+        np.random.seed(seed)
+        np.testing.assert_array_equal(loaded(x).array, expected)
