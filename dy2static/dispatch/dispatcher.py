@@ -19,7 +19,7 @@ from ..diagnostics.explain import Coverage, Explanation, explanation, stopped_by
 from ..errors import CaptureError, Dy2StaticError, FallbackWarning, InternalError, SourceNotFoundError, UnsupportedSyntaxError
 from ..heap.aborts import CaptureAborted
 from ..heap.debuggers import is_debugging
-from ..heap.global_state_guard import untouched_globals
+from ..heap.global_state_guard import undisturbed
 from ..heap.locations import caller_depth, definition, error_location
 from ..heap.reads import noting_reads
 from ..input_spec import check_arguments, check_count
@@ -321,8 +321,8 @@ class Dispatcher:
         coverage = Coverage()
         program, stop = None, None
         try:
-            with untouched_globals(), coverage.watching():
-                program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+            with coverage.watching():
+                program = undisturbed(lambda: pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed))
         except CaptureAborted as aborted:
             stop = aborted
         except Exception as error:                      # of any kind: the user's code raised it

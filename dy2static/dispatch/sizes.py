@@ -11,7 +11,7 @@ from ..capture.ragged_lists import sequences_in
 from ..diagnostics.changes import Varying
 from ..errors import InternalError
 from ..heap.aborts import CaptureAborted
-from ..heap.global_state_guard import untouched_globals
+from ..heap.global_state_guard import undisturbed
 from ..input_spec import Axis, free_axes
 from ..ir.dims import SizeNeeded
 from ..options import Options
@@ -73,8 +73,8 @@ class Captures:
 
     def _once(self, sizes: FreeSizes, backend: Backend, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
         try:
-            with untouched_globals():
-                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.options, sizes, backend)
+            return undisturbed(lambda: pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.options,
+                                                             sizes, backend))
         except SystemError as error:
             # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
             if tries == 0 or "recursion depth mismatch" not in str(error):

@@ -3,13 +3,24 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import threading
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple, TypeVar
 
 import chainer
 import numpy as np
 
 from .aborts import CaptureAborted
+
+T = TypeVar("T")
+
+_DRAWS = "a library function draws random numbers while it is called"
+
+#: The two global generators.
+_GENERATORS = (np.random.mtrand._rand, random.random.__self__)
+
+#: Their methods that draw nothing.
+_PASSIVE = frozenset(("get_state", "set_state", "getstate", "setstate"))
 
 
 def random_states() -> Tuple[Any, Any]:
@@ -26,27 +37,96 @@ def set_random_states(states: Tuple[Any, Any]) -> bool:
     return True
 
 
+def undisturbed(capture: Callable[[], T]) -> T:
+    """The result of ``capture()``, which must leave global state untouched; see `untouched_globals`.
+
+    If a generator moves while other threads run, it may have been them.  ``capture`` then runs once more, while the calls of this
+    thread are watched.
+    """
+    with contextlib.suppress(_MovedMeanwhile), untouched_globals():
+        return capture()
+    with _untouched_config(), _watched_draws():
+        return capture()
+
+
+@contextlib.contextmanager
+def _watched_draws() -> Iterator[None]:
+    """Stop the capture if this thread calls a method of a global generator.
+
+    Methods that are Cython functions, as in newer versions of NumPy, are not seen.  While a profiler of the user's runs, none is.
+    """
+    if sys.getprofile() is not None:
+        yield
+        return
+    called, generators = [], set(map(id, _GENERATORS))
+
+    def watch(frame: Any, event: str, function: Any) -> None:
+        if event == "c_call" and id(getattr(function, "__self__", None)) in generators and function.__name__ not in _PASSIVE:
+            called.append(function)
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+    if called:
+        raise CaptureAborted(_DRAWS)
+
+
+def assigned_for_all_threads() -> None:
+    """Note that the capture of this thread assigned an entry of ``chainer.global_config``."""
+    _thread.has_assigned = True
+
+
 @contextlib.contextmanager
 def untouched_globals() -> Iterator[None]:
     """Stop the capture if a library function drew or changed the configuration for good, after putting it back.
 
     While other threads run, a generator that moved is not put back: it may have been them, and their numbers would
-    come twice.  The capture is given up then, and tried again at the next call.
+    come twice.
     """
     before = random_states()
-    config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
     failed = True
     try:
-        yield
+        with _untouched_config():
+            yield
         failed = False
     finally:
         alone = threading.active_count() == 1
         drawn = set_random_states(before) if alone else _moved(before)
-        changed = [_put_back(space, kept) for space, kept in config if is_changed(space, kept)]
         if not failed and drawn:
-            raise CaptureAborted("a library function draws random numbers while it is called", again=not alone)
+            raise CaptureAborted(_DRAWS) if alone else _MovedMeanwhile(_DRAWS, again=True)
+
+
+@contextlib.contextmanager
+def _untouched_config() -> Iterator[None]:
+    """Stop the capture if it changed the configuration for good, after putting it back.
+
+    While other threads run, the global configuration is put back only if the capture assigned to it.
+    """
+    config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
+    outer, _thread.has_assigned, failed = _thread.has_assigned, False, True
+    try:
+        yield
+        failed = False
+    finally:
+        config = config if _thread.has_assigned or threading.active_count() == 1 else config[:1]
+        _thread.has_assigned = outer
+        changed = [_put_back(space, kept) for space, kept in config if is_changed(space, kept)]
         if not failed and changed:
             raise CaptureAborted("chainer.config is changed for good")
+
+
+class _MovedMeanwhile(CaptureAborted):
+    """A generator moved during a capture beside which other threads ran."""
+
+
+class _Thread(threading.local):
+    """What is known of the capture of this thread."""
+
+    has_assigned = False                                # an entry of the global configuration
+
+
+_thread = _Thread()
 
 
 def _moved(before: Tuple[Any, Any]) -> bool:

@@ -59,10 +59,6 @@ def _may_change(owner: Any) -> bool:
 #: What the standard library keeps in a member of an enum.
 _OF_ENUM = frozenset(("_name_", "_sort_order_", "__objclass__"))
 
-#: Methods of Chainer's classes that captures replace for a while.
-_PATCHED = ("_init_impl",)
-
-
 class Heap:
     """Shadows and guards of one capture.
 
@@ -77,7 +73,8 @@ class Heap:
         self.counts: Set[Source] = set()
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
-        self.definitions = Definitions(_PATCHED, (chainer.FunctionNode,))
+        self.definitions = Definitions((chainer.FunctionNode,))
+        self.definitions.add_class(chainer.FunctionNode)
         for module, name in replaced_names():
             self.definitions.add_name(module, name)
         self.sources = Sources()

@@ -68,9 +68,9 @@ def replaced_names() -> Iterator[Name]:
     """
     for module, names, original in _ORIGINAL:
         space = vars(module)
-        found = [name for name, value in original.items() if space.get(name) is not value]
-        found += [name for name in space.keys() - names if callable(space[name])]
-        yield from ((module, name) for name in found if not name.startswith("_") and not _is_ours(space.get(name)))
+        found = [(name, space.get(name)) for name in [*original, *(space.keys() - names)]]
+        yield from ((module, name) for name, value in found if not name.startswith("_") and not _is_ours(value)
+                    and (value is not original[name] if name in original else callable(value)))
 
 
 def foreign_names(module: types.ModuleType) -> Iterator[str]:

@@ -22,6 +22,9 @@ _BOOKKEEPING = frozenset((
     "__annotations_cache__", "__slotnames__", "__abstractmethods__", "_abc_impl", "__static_attributes__", "__firstlineno__",
     "__orig_bases__", "__parameters__", "__type_params__"))
 
+#: What captures put in the place of functions of Chainer's for a while, for all threads, and what they found there.
+REPLACED: Dict[types.FunctionType, Any] = {}
+
 _Contents = Tuple[Tuple[type, Dict[str, Any]], ...]
 
 
@@ -55,9 +58,9 @@ class Definitions:
     therefore mean that nothing was assigned.  Where tags differ, `changed` compares what counts and keeps the new tags.
     """
 
-    def __init__(self, patched: Tuple[str, ...] = (), ends: Tuple[type, ...] = ()):
-        """patched: names of class attributes that captures replace for a while.  ends: base classes that are not looked at."""
-        self._ignored, self._ends = _BOOKKEEPING.union(patched), ends
+    def __init__(self, ends: Tuple[type, ...] = ()):
+        """ends: classes that are not looked at as bases of others, since they are added themselves."""
+        self._ends = ends
         self._classes: Dict[type, Tuple[bool, _Contents]] = {}
         self._functions: Dict[types.FunctionType, Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]] = {}
         self._names: Dict[Tuple[int, str], Tuple[str, Dict[str, Any], Any]] = {}
@@ -80,7 +83,7 @@ class Definitions:
 
     def add_entry(self, owner: str, space: Dict[str, Any], name: str) -> None:
         """Rely on what a dict, of an owner of this name, holds under a name."""
-        self._names[id(space), name] = owner, space, space.get(name, _MISSING)
+        self._names[id(space), name] = owner, space, _entry(space, name)
 
     def add_answer(self, cls: type, base: type) -> bool:
         """Whether a class counts as a subclass of another one, which ``register`` can change: relied on from here on."""
@@ -120,7 +123,7 @@ class Definitions:
 
     def _differences(self) -> Iterator[str]:
         for (_, key), (owner, space, value) in self._names.items():
-            if space.get(key, _MISSING) is not value:
+            if _entry(space, key) is not value:
                 yield f"{owner}.{key} was replaced"
         for function, parts in self._functions.items():
             if any(map(operator.is_not, _parts_of(function), parts)):
@@ -141,9 +144,18 @@ class Definitions:
     def _contents(self, cls: type, data: bool) -> _Contents:
         """The attributes that count, of the class and of each base, and their names."""
         return tuple([(base, {"__name__": base.__name__, "__qualname__": base.__qualname__,
-                              **{name: value for name, value in vars(base).items()
-                                 if name not in self._ignored and (data or _is_code(name, value))}})
-                      for base in cls.__mro__ if base not in self._ends and base.__flags__ & _HEAP])
+                              **{name: _found(value) for name, value in vars(base).items()
+                                 if name not in _BOOKKEEPING and (data or _is_code(name, value))}})
+                      for base in cls.__mro__ if (base is cls or base not in self._ends) and base.__flags__ & _HEAP])
+
+
+def _found(value: Any) -> Any:
+    """A value as it is when nothing is captured."""
+    return REPLACED.get(value, value) if type(value) is types.FunctionType else value
+
+
+def _entry(space: Dict[str, Any], name: str) -> Any:
+    return _found(space.get(name, _MISSING))
 
 
 def _parts_of(function: types.FunctionType) -> Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]:

@@ -13,7 +13,7 @@ from ..capture.dynamic_shapes import FreeSizes, SizeHistory
 from ..dispatch.dispatcher import positional
 from ..errors import Dy2StaticError, Location, SaveError, SignatureError
 from ..heap.aborts import CaptureAborted
-from ..heap.global_state_guard import untouched_globals
+from ..heap.global_state_guard import undisturbed
 from ..heap.locations import error_location
 from ..heap.reads import noting_reads, place_of
 from ..heap.wording import in_users_words
@@ -217,8 +217,8 @@ class Subject:
 
     def _trace(self, args: Tuple, varying: Set[Tuple], sizes: FreeSizes) -> Outcome:
         try:
-            with untouched_globals(), noting_reads() as lines:
-                outcome = pipeline.trace(self.function, args, {}, varying, {}, sizes)
+            with noting_reads() as lines:
+                outcome = undisturbed(lambda: pipeline.trace(self.function, args, {}, varying, {}, sizes))
         except CaptureAborted as stop:
             hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
             message = f"{self.name} cannot be {self.action}: {stop.reason}{self._other_cuts(stop)}"

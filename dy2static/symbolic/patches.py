@@ -13,17 +13,15 @@ from chainer.configuration import GlobalConfig, LocalConfig, _ConfigContext
 from chainer.variable import Variable
 
 from ..capture_context import CaptureContext
+from ..heap.aborts import CaptureAborted
+from ..heap.global_state_guard import assigned_for_all_threads
+from ..runtime.definitions import REPLACED
 from ..runtime.hooks import stage
 from ..runtime.settings import SETTINGS
 from .values import SymbolicArray, SymbolicParameter, SymbolicVariable
 
 _lock = threading.Lock()
 _depth = 0
-_apply = chainer.FunctionNode.apply
-_init_variable = Variable._init_impl
-_read_local, _write_local = LocalConfig.__getattr__, LocalConfig.__setattr__
-_force_array = chainer.utils.force_array
-_size_of_shape = chainer.utils.size_of_shape
 
 
 def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
@@ -31,8 +29,8 @@ def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tupl
     capture = stage.capture
     if capture is not None:
         return capture.chainer.apply(node, inputs)
-    observer = stage.observer
-    return _apply(node, inputs) if observer is None else observer.apply(_apply, node, inputs)
+    observer, apply = stage.observer, REPLACED[_symbolic_apply]
+    return apply(node, inputs) if observer is None else observer.apply(apply, node, inputs)
 
 
 def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: Any, grad_valid: bool,
@@ -40,7 +38,7 @@ def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: 
     """``Variable(array)`` of a symbolic array makes a symbolic Variable."""
     capture = stage.capture
     if capture is None or type(data) is not SymbolicArray:
-        _init_variable(variable, data, device, name, grad, grad_valid, requires_grad, *rest)
+        REPLACED[_symbolic_init](variable, data, device, name, grad, grad_valid, requires_grad, *rest)
         return
     if grad is not None or data.is_scalar:
         capture.abort("a Variable is made with a gradient or of a NumPy scalar")
@@ -54,7 +52,7 @@ def _symbolic_local(config: LocalConfig, name: str) -> Any:
     capture = stage.capture
     if capture is None or name in SETTINGS or config is not chainer.config or \
             sys._getframe(1).f_code is _ConfigContext.__enter__.__code__:
-        return _read_local(config, name)
+        return REPLACED[_symbolic_local](config, name)
     return capture.entries.read(name)
 
 
@@ -62,7 +60,7 @@ def _symbolic_global(config: GlobalConfig, name: str) -> Any:
     """An entry of ``chainer.global_config``, likewise."""
     capture = stage.capture
     if capture is None or name in SETTINGS or name.startswith("_") or name in GlobalConfig.__dict__:
-        return object.__getattribute__(config, name)
+        return REPLACED[_symbolic_global](config, name)
     return capture.entries.read(name, everywhere=False)
 
 
@@ -71,15 +69,17 @@ def _write_symbolic_local(config: LocalConfig, name: str, value: Any) -> None:
     capture = stage.capture
     if capture is not None and name not in SETTINGS and sys._getframe(1).f_code not in _IN_CONTEXT:
         capture.entries.assigned(config._local, name)
-    _write_local(config, name, value)
+    REPLACED[_write_symbolic_local](config, name, value)
 
 
 def _write_symbolic_global(config: GlobalConfig, name: str, value: Any) -> None:
     """Sets an entry of ``chainer.global_config``, likewise."""
     capture = stage.capture
-    if capture is not None and name not in SETTINGS:
-        capture.entries.assigned(config, name)
-    object.__setattr__(config, name, value)
+    if capture is not None:
+        assigned_for_all_threads()
+        if name not in SETTINGS:
+            capture.entries.assigned(config, name)
+    REPLACED[_write_symbolic_global](config, name, value)
 
 
 _IN_CONTEXT = (_ConfigContext.__enter__.__code__, _ConfigContext.__exit__.__code__)
@@ -89,13 +89,13 @@ def _symbolic_force_array(x: Any, dtype: Any = None) -> Any:
     """``chainer.utils.force_array``: an array of no dimensions in place of a NumPy scalar."""
     capture = stage.capture
     if capture is None or type(x) is not SymbolicArray or not x.is_scalar:
-        return _force_array(x, dtype)
+        return REPLACED[_symbolic_force_array](x, dtype)
     return capture.numpy.call(np.array, (x,) if dtype is None else (x, dtype), {})
 
 
 def _symbolic_size_of_shape(shape: Any) -> Any:
     """``chainer.utils.size_of_shape``: of sizes that only the run knows, a size."""
-    return _size_of_shape(shape) if stage.capture is None else math.prod(shape)
+    return REPLACED[_symbolic_size_of_shape](shape) if stage.capture is None else math.prod(shape)
 
 
 _PATCHES: Dict[Tuple[Any, str], Callable] = {
@@ -111,10 +111,9 @@ _PATCHES: Dict[Tuple[Any, str], Callable] = {
 #: What converted code finds in place of functions of Chainer's.
 REPLACEMENTS = (_symbolic_force_array, _symbolic_size_of_shape)
 
-_ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable,
-              (LocalConfig, "__getattr__"): _read_local, (LocalConfig, "__setattr__"): _write_local,
-              (chainer.utils, "force_array"): _force_array,
-              (chainer.utils, "size_of_shape"): _size_of_shape}
+#: What Chainer has there.
+_ORIGINALS = {(owner, name): getattr(owner, name) for owner, name in _PATCHES}
+REPLACED.update({patch: _ORIGINALS[place] for place, patch in _PATCHES.items()})
 
 
 @contextlib.contextmanager
@@ -125,6 +124,7 @@ def patched() -> Iterator[None]:
         _depth += 1
         if _depth == 1:
             for (owner, name), patch in _PATCHES.items():
+                REPLACED[patch] = getattr(owner, name)
                 setattr(owner, name, patch)
     try:
         yield
@@ -132,11 +132,26 @@ def patched() -> Iterator[None]:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                for owner, name in _PATCHES:
-                    if (owner, name) in _ORIGINALS:
-                        setattr(owner, name, _ORIGINALS[owner, name])
-                    else:
-                        delattr(owner, name)
+                for (owner, name), patch in _PATCHES.items():
+                    _take_off(owner, name, patch)
+
+
+def _take_off(owner: Any, name: str, patch: Callable) -> None:
+    """Put back what was there before, unless somebody else has put something there meanwhile."""
+    if vars(owner).get(name) is not patch:
+        return
+    if REPLACED[patch] is getattr(object, name, None):  # inherited
+        delattr(owner, name)
+    else:
+        setattr(owner, name, REPLACED[patch])
+
+
+def _check_originals() -> None:
+    """Stop the capture if somebody has replaced a function of Chainer's that compiled code never calls."""
+    for (owner, name), patch in _PATCHES.items():
+        if REPLACED[patch] is not _ORIGINALS[owner, name]:
+            raise CaptureAborted(f"{owner.__name__}.{name} was replaced, and compiled code would not call what is there now",
+                                 hint="use function hooks, which compiled code calls", whole=True)
 
 
 @contextlib.contextmanager
@@ -153,6 +168,7 @@ def suspended() -> Iterator[None]:
 def capturing(capture: CaptureContext) -> Iterator[None]:
     """``capture`` is what runs on this thread inside the block, with Chainer patched."""
     with patched():
+        _check_originals()
         saved, stage.capture = stage.capture, capture
         try:
             yield

@@ -623,6 +623,31 @@ def test_without_version_tags_everything_is_compared(monkeypatch):
                                                  lambda: setattr(cls, "unread", 1)])
 
 
+@pytest.mark.parametrize("owner, name", [(chainer.FunctionNode, "apply"), (chainer.Variable, "_init_impl")])
+def test_what_captures_replace_for_a_while_is_replaced(monkeypatch, owner, name):
+    """By somebody who counts calls, for example: these are made, and what does so is still there afterwards."""
+    calls, original = [], getattr(owner, name)
+
+    def counted(*args, **kwargs):
+        calls.append(name)
+        return original(*args, **kwargs)
+
+    def function(x):
+        return F.mean(F.exp(x) * 2)
+    static = to_static(function)
+    static(X)
+    monkeypatch.setattr(owner, name, counted)
+    function(X)
+    expected, calls[:] = len(calls), []
+    for compiled in (static, to_static(function)):
+        with pytest.warns(FallbackWarning, match=f"{name} was replaced"):
+            compiled(X)
+    assert len(calls) == 2 * expected > 0 and getattr(owner, name) is counted
+    monkeypatch.undo()
+    static(X)
+    assert len(calls) == 2 * expected and static.cache_info().captures == 1
+
+
 @pytest.mark.parametrize("function", [definitions.unchanged, "native"])
 def test_what_unchanged_sees(function):
     if function == "native":

@@ -1,5 +1,7 @@
 """Threads: programs are re-entrant, captures belong to one thread, and other threads see Chainer unchanged."""
+import concurrent.futures
 import functools
+import random
 import sys
 import threading
 
@@ -11,8 +13,11 @@ import pytest
 from against_eager import array, check, variable
 
 import dy2static
-from dy2static import to_static
+from dy2static import pipeline, to_static
+from dy2static.heap.aborts import CaptureAborted
+from dy2static.heap.global_state_guard import undisturbed
 from dy2static.parts.divided import Divided, Parts
+from dy2static.symbolic.patches import patched
 from dy2static.threads.alive import Alive
 
 
@@ -190,6 +195,66 @@ def test_config_of_each_thread():
                 y, train = static(x)
                 assert train == bool(k % 2) and (train or np.array_equal(y.array, x))
     in_threads(work)
+
+
+@pytest.fixture
+def other():
+    """Runs functions in another thread, which is there all the time."""
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        executor.submit(int).result()
+        yield lambda function: executor.submit(function).result()
+
+
+def test_a_capture_while_another_thread_draws(other, monkeypatch):
+    """Such as a data loader: what it draws is neither taken for the capture's nor taken back."""
+    compile_call, drawn = pipeline.compile_call, []
+
+    def disturbed(*args):
+        program = compile_call(*args)
+        drawn.extend(other(lambda: [np.random.rand(), random.random()]))
+        return program
+    monkeypatch.setattr(pipeline, "compile_call", disturbed)
+    static = to_static(lambda x: F.sum(F.dropout(F.relu(x))))
+    np.random.seed(0), random.seed(0)
+    static(array(2, 3))
+    info = static.cache_info()
+    assert (info.captures, info.fallbacks) == (1, 0) and len(drawn) >= 4
+    np.random.seed(0), random.seed(0)
+    assert drawn == [f() for _ in drawn[::2] for f in (np.random.rand, random.random)]
+
+
+def test_a_capture_that_draws_while_another_thread_draws(other):
+    calls = []
+
+    def capture(draw):
+        calls.append(draw)
+        other(np.random.rand)
+        return draw and random.random()
+    assert undisturbed(lambda: capture(None)) is None and len(calls) == 2
+    with pytest.raises(CaptureAborted, match="draws random numbers"):
+        undisturbed(lambda: capture(True))
+    assert sys.getprofile() is None
+
+
+def test_the_global_configuration_that_another_thread_sets(other):
+    try:
+        undisturbed(lambda: other(lambda: setattr(chainer.global_config, "cudnn_deterministic", True)))
+        assert chainer.global_config.cudnn_deterministic is True
+    finally:
+        chainer.global_config.cudnn_deterministic = False
+
+
+def test_captures_and_calls_while_another_thread_captures():
+    """What that replaces in Chainer is not taken for a change."""
+    static = to_static(lambda x: F.sum(F.mean(x) * 2))
+    with patched():
+        static(array(2, 3))
+    for _ in range(2):
+        static(array(2, 3))
+        with patched():
+            static(array(2, 3))
+    info = static.cache_info()
+    assert (info.captures, info.misses, info.fallbacks) == (1, 1, 0)
 
 
 class Net(chainer.Chain):
