@@ -1,6 +1,7 @@
 """Native functions in the places of those that surround every call: Variables, backward, gradients, updates."""
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Tuple
@@ -101,6 +102,17 @@ def stop() -> None:
         space, key, function = _replaced.pop()
         space[key] = function
     _unused[:] = [True]
+
+
+def _start_again() -> None:
+    """In a forked process: no other thread starts them."""
+    _waiting.clear()
+    if not _found:                                      # or another thread was about to
+        stop()
+
+
+if hasattr(os, "register_at_fork"):                     # not on Windows
+    os.register_at_fork(after_in_child=_start_again)
 
 
 def _objects() -> Tuple[Any, ...]:

@@ -5,8 +5,10 @@ import contextlib
 import ctypes
 import functools
 import gc
+import os
+import threading
 import time
-from typing import Any, Callable, Iterator, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 #: Seconds of a compilation after which, and before the next one, free memory is given back; bytes that are worth it.
 _LONG, _MUCH = 0.2, 1 << 25
@@ -15,23 +17,39 @@ _LONG, _MUCH = 0.2, 1 << 25
 _was_long = [False]
 
 
+#: The thread that has switched collection off.
+_switched_off_by: List[int] = []
+
+
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
     """Switch off garbage collection inside: nearly all objects stay, and scanning them takes a tenth of a compilation."""
     if not gc.isenabled():
         yield
         return
-    gc.disable()
-    if _was_long[0]:
-        give_back()
     begun = time.perf_counter()
-    try:
+    try:                                                # the user may interrupt what follows
+        _switched_off_by[:] = [threading.get_ident()]
+        gc.disable()
+        if _was_long[0]:
+            give_back()
         yield
     finally:
         gc.enable()
+        _switched_off_by.clear()
         _was_long[0] = time.perf_counter() - begun >= _LONG
         if _was_long[0]:
             give_back()
+
+
+def _collect_again() -> None:
+    """In a forked process: a compilation of another thread does not go on here."""
+    if _switched_off_by and _switched_off_by[0] != threading.get_ident():
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):                     # not on Windows
+    os.register_at_fork(after_in_child=_collect_again)
 
 
 def give_back() -> None:

@@ -118,7 +118,8 @@ class ArenaLease:
         self.pool, self.arena = pool, pool.take()
 
     def __del__(self) -> None:
-        self.pool.give(self.arena)
+        if hasattr(self, "arena"):                      # else there was no memory for one, or the user has interrupted
+            self.pool.give(self.arena)
 
 
 @dataclass(eq=False)

@@ -67,7 +67,7 @@ ONE_DOOR_USES = {
     "eval": set(),
     "os.system": set(),
     "os.popen": set(),
-    "warnings.catch_warnings": {"check_gpu/calls.py", "check_gpu/samples.py", "diagnostics/check/streams.py"},   # else `quiet`
+    "warnings.catch_warnings": {"check_gpu/calls.py", "check_gpu/samples.py"},   # else `quiet`
 }
 
 

@@ -1,4 +1,8 @@
 """What all threads of a process share (filters of warnings, locks, streams) is left as it was, however threads overlap."""
+import contextlib
+import gc
+import io
+import logging
 import os
 import signal
 import sys
@@ -11,7 +15,11 @@ import pytest
 from against_eager import array
 
 from dy2static import conversion, to_static
+from dy2static.diagnostics.check.streams import recorded
 from dy2static.lazy import nodes
+from dy2static.program import hotpath
+from dy2static.runtime import collection
+from dy2static.runtime.segment import ArenaLease, ArenaPool
 from dy2static.threads import locks
 from dy2static.threads.quiet import quiet
 
@@ -121,7 +129,83 @@ def test_a_warning_that_was_shown_once_is_not_shown_again():
     assert [str(one.message) for one in heard] == ["once"]
 
 
+# Streams, logs, what is shown of warnings ---------------------------------------------------------------------------------
+
+def test_recordings_that_overlap(capsys, monkeypatch):
+    """Each takes down what its thread says; when all are over, everything is as it was."""
+    shown, places = [], ((sys, "stdout"), (sys, "stderr"), (logging.Logger, "handle"), (warnings, "showwarning"))
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: shown.append(str(message)))
+    before, taken = [getattr(*place) for place in places], []
+
+    def say(who):
+        print(who)
+        logging.getLogger("test").warning(who)
+        warnings.warn(who)
+
+    def record(pause):
+        with recorded(silent=True) as said:
+            say("first")
+            pause()
+            say("third")
+        taken.extend(each.text for each in said)
+        pause()
+        say("after it")
+        pause()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", before[3])
+        other = Beside(record)
+        say("heard")
+        with recorded(silent=True) as said:
+            say("second")
+            other.go_on()                               # its block ends
+            other.go_on()                               # it says something
+            say("fourth")
+        assert [getattr(*place) for place in places] == before
+        say("heard, too")
+    other.go_on()
+    assert taken == ["first", "\n", "first", "third", "\n", "third"]
+    assert [each.text for each in said] == ["second", "\n", "second", "fourth", "\n", "fourth"]
+    assert capsys.readouterr().out == "heard\nafter it\nheard, too\n"
+    assert shown == ["heard", "after it", "heard, too"]
+
+
+def test_a_stream_that_the_user_replaces_meanwhile_stays(monkeypatch):
+    mine = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    with recorded(silent=True):
+        sys.stdout = mine
+    assert sys.stdout is mine
+
+
+# Garbage collection -------------------------------------------------------------------------------------------------------
+
+def test_collection_goes_on_after_an_interrupt(monkeypatch):
+    """Giving memory back takes a while, in which the user may press Ctrl-C."""
+    def interrupted():
+        raise KeyboardInterrupt
+    monkeypatch.setattr(collection, "_was_long", [True])
+    monkeypatch.setattr(collection, "give_back", interrupted)
+    with pytest.raises(KeyboardInterrupt), collection.uncollected():
+        pass
+    assert gc.isenabled()
+
+
+def test_an_arena_that_cannot_be_made_is_not_given_back(monkeypatch):
+    def fail():
+        raise MemoryError
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    with contextlib.suppress(MemoryError):
+        ArenaLease(ArenaPool(fail))
+    assert ignored == []
+
+
 # Fork -------------------------------------------------------------------------------------------------------------------
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+
 
 def in_child(work):
     """The exit status of a forked process that runs ``work``; it is ended after a minute."""
@@ -138,7 +222,7 @@ def in_child(work):
         os._exit(1)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@forks
 def test_fork_while_another_thread_holds_every_lock():
     static = to_static(lambda x: F.sum(F.tanh(x)))
     x = array(2, 3)
@@ -162,7 +246,7 @@ def test_fork_while_another_thread_holds_every_lock():
     assert status == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@forks
 def test_a_lock_that_the_forking_thread_holds_stays_held():
     lock = locks.lock()
 
@@ -172,3 +256,31 @@ def test_a_lock_that_the_forking_thread_holds_stays_held():
     with lock:
         status = in_child(work)
     assert status == 0
+
+
+@forks
+def test_collection_goes_on_in_a_forked_process():
+    def compile_something(pause):
+        with collection.uncollected():
+            pause()
+    other = Beside(compile_something)
+
+    def work():
+        assert gc.isenabled()
+    status = in_child(work)
+    assert not gc.isenabled()
+    other.go_on()
+    assert status == 0 and gc.isenabled()
+
+
+@forks
+def test_native_functions_that_another_thread_was_to_start(monkeypatch):
+    """The child does not have that thread: it starts them itself."""
+    monkeypatch.setattr(hotpath, "_found", {})
+    monkeypatch.setattr(hotpath, "_replaced", [])
+    monkeypatch.setattr(hotpath, "_waiting", [threading.Timer(1000, hotpath.start)])
+    monkeypatch.setattr(hotpath, "_unused", [])
+
+    def work():
+        assert not hotpath._waiting and hotpath._unused
+    assert in_child(work) == 0

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import sys
 import threading
 import warnings
-from typing import Any, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional
 
 from ...errors import Location
 from ...heap.locations import user_location
+from ...threads.replaced import replaced
 from .compare import same_text
 
 
@@ -21,52 +23,84 @@ class Said(NamedTuple):
     at: Optional[Location]
 
 
-class _Stream:
-    """A stream that records what one thread writes, except what a handler of the log writes."""
+class _Recording:
+    """What one thread says in a block."""
 
-    def __init__(self, stream: Any, name: str, said: List[Said], silent: bool, logging_: List[Any]):
-        self._stream, self._name, self._said, self._silent, self._logging = stream, name, said, silent, logging_
-        self._thread = threading.get_ident()
+    def __init__(self, silent: bool):
+        self.said: List[Said] = []
+        self._silent, self._thread, self._is_over, self._logging = silent, threading.get_ident(), False, 0
+
+    def takes(self, where: str, text: str) -> bool:
+        """Take down a text if it is this thread's.  Returns whether it is not to be shown."""
+        if not self._is_here() or self._logging:        # what a handler of the log writes is taken down as a record
+            return False
+        self.said.append(Said(where, text, user_location()))
+        return self._silent
+
+    def handle(self, handle: Callable[..., None], logger: logging.Logger, record: logging.LogRecord) -> None:
+        """``logging.Logger.handle``."""
+        if not self._is_here():
+            handle(logger, record)
+            return
+        self.said.append(Said(f"the log {logger.name}", record.getMessage(), user_location()))
+        if not self._silent:
+            self._logging += 1
+            try:
+                handle(logger, record)
+            finally:
+                self._logging -= 1
+
+    def show(self, show: Callable[..., None], *warning: Any) -> None:
+        """``warnings.showwarning`` in a silent block."""
+        if not self._is_here():
+            show(*warning)
+
+    def end(self) -> None:
+        """From now on everything is passed on."""
+        self._is_over = True
+
+    def _is_here(self) -> bool:
+        return threading.get_ident() == self._thread and not self._is_over
+
+
+class _Stream:
+    """A stream that a recording listens to."""
+
+    def __init__(self, recording: _Recording, name: str, stream: Any):
+        self._recording, self._name, self._stream = recording, name, stream
 
     def write(self, text: str) -> Any:
-        if threading.get_ident() == self._thread and not self._logging:
-            self._said.append(Said(self._name, text, user_location()))
-            if self._silent:
-                return len(text)
-        return self._stream.write(text)
+        return len(text) if self._recording.takes(f"the {self._name} output", text) else self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
+class _NoWarning(Warning):
+    """No warning is of this kind."""
+
+
 @contextlib.contextmanager
 def recorded(silent: bool) -> Iterator[List[Said]]:
-    """A list that fills with what this thread prints and logs inside the block; ``silent``: it is not shown."""
-    said: List[Said] = []
-    handled_now: List[Any] = []
-    streams, handle, thread = (sys.stdout, sys.stderr), logging.Logger.handle, threading.get_ident()
+    """A list that fills with what this thread prints and logs inside the block; ``silent``: it is not shown, nor are warnings."""
+    recording = _Recording(silent)
+    with contextlib.ExitStack() as stack:
+        for stream, name in (("stdout", "standard"), ("stderr", "error")):
+            stack.enter_context(replaced(sys, stream, functools.partial(_Stream, recording, name)))
+        stack.enter_context(replaced(logging.Logger, "handle", lambda handle: (
+            lambda logger, record: recording.handle(handle, logger, record))))
+        if silent:
+            stack.callback(_forget_shown)
+            stack.enter_context(replaced(warnings, "showwarning", functools.partial(functools.partial, recording.show)))
+        stack.callback(recording.end)
+        yield recording.said
 
-    def handled(logger: logging.Logger, record: logging.LogRecord) -> None:
-        if threading.get_ident() == thread:
-            said.append(Said(f"the log {logger.name}", record.getMessage(), user_location()))
-            if silent:
-                return
-            handled_now.append(record)
-            try:
-                handle(logger, record)
-            finally:
-                handled_now.pop()
-        else:
-            handle(logger, record)
-    sys.stdout, sys.stderr = (_Stream(stream, f"the {name} output", said, silent, handled_now)
-                              for stream, name in zip(streams, ("standard", "error")))
-    logging.Logger.handle = handled                     # type: ignore[method-assign,assignment]
-    try:
-        with warnings.catch_warnings(record=True) if silent else contextlib.nullcontext():
-            yield said
-    finally:
-        logging.Logger.handle = handle                  # type: ignore[method-assign]
-        sys.stdout, sys.stderr = streams
+
+def _forget_shown() -> None:
+    """Let warnings that are shown once be shown, although they have come up in a silent block: a change of filters does that."""
+    warnings.simplefilter("ignore", _NoWarning, append=True)
+    filters: Any = warnings.filters
+    filters.pop(next(place for place, item in enumerate(filters) if item[2] is _NoWarning))
 
 
 def first_difference(eager: List[Said], compiled: List[Said]) -> Any:
