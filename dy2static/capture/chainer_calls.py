@@ -11,7 +11,7 @@ import numpy as np
 from chainer.functions.array.get_item import GetItem
 from chainer.functions.array.scatter_add import ScatterAdd
 
-from ..heap.global_state_guard import is_other
+from ..heap.global_state_guard import is_other, undrawn
 from ..heap.naming import identifier
 from ..heap.ownership import is_altered, is_library
 from ..heap.shadows import as_key
@@ -307,8 +307,7 @@ class ChainerCalls:
     @contextlib.contextmanager
     def trial_run(self) -> Iterator[None]:
         """A function runs inside on made-up arrays, and leaves nothing behind; the run of the program will warn."""
-        draws = self.capture.calls.draws
-        with draws.preserved_random_state(), patches.suspended(), np.errstate(all="ignore"), quiet():
+        with undrawn(), patches.suspended(), np.errstate(all="ignore"), quiet():
             yield
 
     def _probe(self, call: OpaqueCall, operands: List[Value]) -> Tuple:

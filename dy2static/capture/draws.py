@@ -1,14 +1,12 @@
 """Draws from generators of random numbers: done at every run, typed by the same draw from another generator."""
 from __future__ import annotations
 
-import contextlib
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 
 import numpy as np
 
-from ..heap.global_state_guard import random_states, set_random_states
 from ..ir.dims import Dim
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
@@ -130,12 +128,3 @@ class Draws:
             except ValueError:
                 continue
         return draw(*abstract_eval.typed(args, abstract_eval.shares), **abstract_eval.typed(kwargs, abstract_eval.shares))
-
-    @contextlib.contextmanager
-    def preserved_random_state(self) -> Iterator[None]:
-        """Whatever draws inside leaves both global generators as they were."""
-        states = random_states()
-        try:
-            yield
-        finally:
-            set_random_states(states)

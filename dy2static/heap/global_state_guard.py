@@ -5,7 +5,8 @@ import contextlib
 import random
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterator, Tuple, TypeVar
+import types
+from typing import Any, Callable, Dict, Iterator, List, Tuple, TypeVar
 
 import chainer
 import numpy as np
@@ -16,8 +17,8 @@ T = TypeVar("T")
 
 _DRAWS = "a library function draws random numbers while it is called"
 
-#: The two global generators.
-_GENERATORS = (np.random.mtrand._rand, random.random.__self__)
+#: The two global generators, by identity.
+_GENERATORS = frozenset((id(np.random.mtrand._rand), id(random.random.__self__)))
 
 #: Their methods that draw nothing.
 _PASSIVE = frozenset(("get_state", "set_state", "getstate", "setstate"))
@@ -45,31 +46,51 @@ def undisturbed(capture: Callable[[], T]) -> T:
     """
     with contextlib.suppress(_MovedMeanwhile), untouched_globals():
         return capture()
-    with _untouched_config(), _watched_draws():
-        return capture()
+    with _untouched_config(), _watched_draws() as drawn:
+        made = capture()
+    if drawn:
+        raise CaptureAborted(_DRAWS)
+    return made
 
 
 @contextlib.contextmanager
-def _watched_draws() -> Iterator[None]:
-    """Stop the capture if this thread calls a method of a global generator.
+def undrawn() -> Iterator[None]:
+    """Put both global generators back after the block, if this thread has drawn from them there.
+
+    If other threads run and the draws of this one cannot be told from theirs, the generators are put back all the same.
+    """
+    states, profiler = random_states(), sys.getprofile()
+    is_watched = profiler is _watch or profiler is None and threading.active_count() > 1
+    sees_all = is_watched and isinstance(np.random.random_sample, types.BuiltinMethodType)
+    with _watched_draws() if is_watched else contextlib.nullcontext(()) as drawn:
+        try:
+            yield
+        finally:
+            if drawn or not sees_all:
+                set_random_states(states)
+
+
+@contextlib.contextmanager
+def _watched_draws() -> Iterator[List[Any]]:
+    """A list that fills with the methods of the global generators that this thread calls in the block; blocks nest.
 
     Methods that are Cython functions, as in newer versions of NumPy, are not seen.  While a profiler of the user's runs, none is.
     """
-    if sys.getprofile() is not None:
-        yield
-        return
-    called, generators = [], set(map(id, _GENERATORS))
-
-    def watch(frame: Any, event: str, function: Any) -> None:
-        if event == "c_call" and id(getattr(function, "__self__", None)) in generators and function.__name__ not in _PASSIVE:
-            called.append(function)
-    sys.setprofile(watch)
+    outer, profiler = _thread.drawn, sys.getprofile()
+    _thread.drawn = drawn = []
+    if profiler is None:
+        sys.setprofile(_watch)
     try:
-        yield
+        yield drawn
     finally:
-        sys.setprofile(None)
-    if called:
-        raise CaptureAborted(_DRAWS)
+        if profiler is None:
+            sys.setprofile(None)
+        _thread.drawn = outer
+
+
+def _watch(frame: Any, event: str, function: Any) -> None:
+    if event == "c_call" and id(getattr(function, "__self__", None)) in _GENERATORS and function.__name__ not in _PASSIVE:
+        _thread.drawn.append(function)
 
 
 def assigned_for_all_threads() -> None:
@@ -124,6 +145,7 @@ class _Thread(threading.local):
     """What is known of the capture of this thread."""
 
     has_assigned = False                                # an entry of the global configuration
+    drawn: Any = None                                   # the methods of generators that are called; None: they are not watched
 
 
 _thread = _Thread()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, Tuple
@@ -18,10 +19,11 @@ from ..heap.global_state_guard import assigned_for_all_threads
 from ..runtime.definitions import REPLACED
 from ..runtime.hooks import stage
 from ..runtime.settings import SETTINGS
+from ..threads.locks import lock
 from .values import SymbolicArray, SymbolicParameter, SymbolicVariable
 
-_lock = threading.Lock()
-_depth = 0
+_lock = lock()
+_blocks: Dict[object, int] = {}         # in which the patches are on, and their threads
 
 
 def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
@@ -118,22 +120,44 @@ REPLACED.update({patch: _ORIGINALS[place] for place, patch in _PATCHES.items()})
 
 @contextlib.contextmanager
 def patched() -> Iterator[None]:
-    """Chainer with the patches on; other threads see it unchanged.  Nests, and counts across threads."""
-    global _depth
-    with _lock:
-        _depth += 1
-        if _depth == 1:
-            for (owner, name), patch in _PATCHES.items():
-                REPLACED[patch] = getattr(owner, name)
-                setattr(owner, name, patch)
-    try:
+    """Chainer with the patches on; other threads see it unchanged.  Blocks nest, and overlap with those of other threads."""
+    block = object()
+    try:                                                # the user may interrupt what follows
+        with _lock:
+            _blocks[block] = threading.get_ident()
+            if len(_blocks) == 1:
+                _put_on()
         yield
     finally:
         with _lock:
-            _depth -= 1
-            if _depth == 0:
-                for (owner, name), patch in _PATCHES.items():
-                    _take_off(owner, name, patch)
+            _blocks.pop(block, None)
+            if not _blocks:
+                _take_all_off()
+
+
+def _put_on() -> None:
+    for (owner, name), patch in _PATCHES.items():
+        if vars(owner).get(name) is not patch:
+            REPLACED[patch] = getattr(owner, name)
+            setattr(owner, name, patch)
+
+
+def _take_all_off() -> None:
+    for (owner, name), patch in _PATCHES.items():
+        _take_off(owner, name, patch)
+
+
+def _leave_alone() -> None:
+    """In a forked process: the blocks of other threads have ended."""
+    thread = threading.get_ident()
+    for block in [block for block, its_thread in _blocks.items() if its_thread != thread]:
+        del _blocks[block]
+    if not _blocks:
+        _take_all_off()
+
+
+if hasattr(os, "register_at_fork"):                     # not on Windows
+    os.register_at_fork(after_in_child=_leave_alone)
 
 
 def _take_off(owner: Any, name: str, patch: Callable) -> None:

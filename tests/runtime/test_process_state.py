@@ -4,11 +4,14 @@ import gc
 import io
 import logging
 import os
+import random
 import signal
 import sys
 import threading
+import types
 import warnings
 
+import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
@@ -16,10 +19,12 @@ from against_eager import array
 
 from dy2static import conversion, to_static
 from dy2static.diagnostics.check.streams import recorded
+from dy2static.heap import global_state_guard
 from dy2static.lazy import nodes
 from dy2static.program import hotpath
 from dy2static.runtime import collection
 from dy2static.runtime.segment import ArenaLease, ArenaPool
+from dy2static.symbolic import patches
 from dy2static.threads import locks
 from dy2static.threads.quiet import quiet
 
@@ -284,3 +289,75 @@ def test_native_functions_that_another_thread_was_to_start(monkeypatch):
     def work():
         assert not hotpath._waiting and hotpath._unused
     assert in_child(work) == 0
+
+
+@forks
+def test_patches_of_another_thread_are_taken_off_in_a_forked_process():
+    apply = chainer.FunctionNode.apply
+
+    def capture(pause):
+        with patches.patched():
+            pause()
+    other = Beside(capture)
+
+    def work():
+        assert chainer.FunctionNode.apply is apply
+    status = in_child(work)
+    assert chainer.FunctionNode.apply is not apply
+    other.go_on()
+    assert status == 0 and chainer.FunctionNode.apply is apply
+
+
+# Patches of Chainer, random generators ------------------------------------------------------------------------------------
+
+def test_an_interrupt_while_patches_are_put_on(monkeypatch):
+    """Ctrl-C may come at any moment."""
+    before = [vars(owner).get(name) for owner, name in patches._PATCHES]
+
+    class Interrupting(dict):
+        def items(self):
+            for number, item in enumerate(super().items()):
+                if number == 3:
+                    monkeypatch.setattr(patches, "_PATCHES", all_of_them)
+                    raise KeyboardInterrupt
+                yield item
+    all_of_them = patches._PATCHES
+    monkeypatch.setattr(patches, "_PATCHES", Interrupting(all_of_them))
+    with pytest.raises(KeyboardInterrupt), patches.patched():
+        pass
+    assert [vars(owner).get(name) for owner, name in patches._PATCHES] == before and not patches._blocks
+    with patches.patched():
+        assert vars(chainer.FunctionNode)["apply"] is not before[0]
+    assert [vars(owner).get(name) for owner, name in patches._PATCHES] == before
+
+
+def draw():
+    return np.random.random_sample(), random.random()
+
+
+def in_thread(work):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(work()))
+    thread.start()
+    thread.join(60)
+    return results[0]
+
+
+@pytest.mark.skipif(not isinstance(np.random.random_sample, types.BuiltinMethodType), reason="calls of Cython functions are not seen")
+@pytest.mark.parametrize("watched", (False, True))
+def test_draws_of_other_threads_do_not_come_twice(watched):
+    """They draw while a capture tries a function out, also in a capture that is watched, because a draw disturbed it before."""
+    other = Beside(lambda pause: pause())               # or there would be one thread alone between the draws
+    with global_state_guard._watched_draws() if watched else contextlib.nullcontext([]) as drawn:
+        np.random.seed(0), random.seed(0)
+        expected = [draw(), draw(), draw()]
+        np.random.seed(0), random.seed(0)
+        drawn.clear()
+        with global_state_guard.undrawn():
+            found = [in_thread(draw)]
+        with global_state_guard.undrawn():
+            draw()
+        assert not drawn
+        found += [in_thread(draw), in_thread(draw)]
+    other.go_on()
+    assert found == expected
