@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 import numpy as np
 
 from ..ir.dims import Dim
-from ..ir.types import type_of
+from ..ir.types import Dynamic, type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
 from ..library_facts.table import named
@@ -105,6 +105,9 @@ class Draws:
             self.capture.abort(f"`random.{name}` fails on the placeholder contents of the capture "
                                f"({type(error).__name__}: {error})")
         each = [[tuple(map(type_of, leaves)) for _, leaves in trials] for _, trials in tried]
+        if any(isinstance(leaf, Dynamic) for trials in each for types in trials for leaf in types):
+            self.capture.abort(f"`random.{name}` gives objects or strings",
+                               hint="draw positions: `random.randrange`, `np.random.permutation`")
         found = None if any(types != trials[0] for trials in each for types in trials) else \
             fitted_types([(sizes, trials[0]) for (sizes, _), trials in zip(tried, each)])
         if found is None:

@@ -28,7 +28,7 @@ class Attributes:
         self._plain_readers: Set[type] = set()          # classes that are known to read attributes as Python does
 
     def read_attribute(self, shadow: ShadowBase, name: str) -> Any:
-        """``shadow.name``, in Python's order: data descriptors, instance, class, ``__getattr__``."""
+        """``shadow.name``, in Python's order: data descriptors, instance, class."""
         cls = class_of(shadow)
         attributes = attributes_of(shadow)
         if name == "__dict__":
@@ -56,10 +56,11 @@ class Attributes:
             return self._class_attribute(shadow, cls, name, found)
         if not is_library_class(cls):
             self.heap.guard(AttributeAbsent(self.heap.source(Constant, None, cls), name))
-        fallback = lookup(cls, "__getattr__")
-        if fallback is not _ABSENT:
-            return self.capture.callee(fallback)(shadow, name)
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+
+    def read_missing(self, shadow: ShadowBase, name: str) -> Any:
+        """What ``__getattr__`` of the class returns. Python asks for it after any AttributeError of `read_attribute`."""
+        return self.capture.callee(lookup(class_of(shadow), "__getattr__"))(shadow, name)
 
     def write_attribute(self, shadow: ShadowBase, name: str, method: str, accessor: str, *value: Any) -> bool:
         """``shadow.name = value`` or ``del shadow.name`` where code of the user's does it; False if Python does."""

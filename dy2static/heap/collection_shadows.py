@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Tuple
 from ..record.guards import EqualsMatch, IdentityMatch
 from ..record.paths import Attribute, Source
 from ..record.writes import AssignDeque, Change, ExtendDeque
+from .right_operands import updated
 from .shadows import ShadowDict, ShadowList, as_key
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class ShadowOrderedDict(ShadowDict):
 
     def copy(self) -> dict:
         return collections.OrderedDict(self.items())
+
+    def __ror__(self, other: Any) -> dict:
+        return updated(collections.OrderedDict(other.items()), self) if isinstance(other, dict) else NotImplemented
 
     def __eq__(self, other: Any) -> bool:
         same = dict(self.items()) == other
@@ -68,6 +72,10 @@ class ShadowDefaultDict(ShadowDict):
 
     def copy(self) -> dict:
         return collections.defaultdict(self.default_factory, self.items())
+
+    def __ror__(self, other: Any) -> dict:
+        made = collections.defaultdict(self.default_factory, other.items()) if isinstance(other, dict) else None
+        return NotImplemented if made is None else updated(made, self)
 
     def __repr__(self) -> str:
         return repr(self.copy())
@@ -165,6 +173,14 @@ class ShadowDeque(ShadowList):
 
     def copy(self) -> Any:
         return collections.deque(self, self.maxlen)
+
+    def remove(self, item: Any) -> None:
+        items = self.copy()
+        items.remove(item)
+        list.__setitem__(self, slice(None), items)
+
+    def index(self, *args: Any) -> int:
+        return self.copy().index(*args)
 
     def sort(self, **kwargs: Any) -> None:
         raise AttributeError("'collections.deque' object has no attribute 'sort'")

@@ -33,6 +33,7 @@ class Objects:
         self.heap, self.capture = heap, heap.capture
         self.asked: Set[type] = set()
         self._classes: Dict[type, type] = {}
+        self._specials: Dict[types.FunctionType, Callable] = {}
         self._checked: Set[type] = set()
         self._met: Set[type] = set()                    # classes whose methods are known
         self.methods: Set[types.FunctionType] = set()   # those of the user's classes that the capture has met
@@ -128,16 +129,23 @@ class Objects:
         made = self._classes.get(cls)
         if made is None:
             self.rely_on_class(cls, data=is_library_class(cls))
-            meta = type("ShadowMeta", (ShadowMeta, type(cls)), {}) if type(cls) is not type else ShadowMeta
+            methods = self._special_methods(cls)
+            bases = self._shadowed_bases(cls) if _RIGHT_FIRST & methods.keys() else ()
             body = {"_dy2static_heap": self.heap, "_dy2static_class": cls, "__module__": cls.__module__,
-                    "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-            body.update(self._special_methods(cls))
+                    "__qualname__": cls.__qualname__, "__doc__": cls.__doc__, **methods}
             body.update(checked_reads(self.heap, cls))
+            if lookup(cls, "__getattr__") is not _ABSENT:
+                body["__getattr__"] = lambda shadow, name: self.heap.attributes.read_missing(shadow, name)
             of_items = lookup(cls, "__class_getitem__")
             if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
                 body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
-            made = self._classes[cls] = type.__new__(meta, cls.__name__, (ShadowBase, cls), body)
+            made = type.__new__(_meta_of(cls, bases), cls.__name__, (*(bases or (ShadowBase,)), cls), body)
+            self._classes[cls] = made
         return made
+
+    def _shadowed_bases(self, cls: type) -> Tuple[type, ...]:
+        """The classes of the shadows of its bases, for operators: Python compares the classes of two operands."""
+        return tuple([self.shadow_class(base) for base in cls.__bases__ if not is_library_class(base)])
 
     def _special_methods(self, cls: type) -> Dict[str, Callable]:
         """Staged versions of the special methods that Python itself calls (``__add__``, ``__enter__``, …)."""
@@ -158,6 +166,12 @@ class Objects:
         return found
 
     def _staged_special(self, function: types.FunctionType) -> Callable:
+        """The staged version, the same one for each class that has the function: Python compares these, too."""
+        if function not in self._specials:
+            self._specials[function] = self._stage_special(function)
+        return self._specials[function]
+
+    def _stage_special(self, function: types.FunctionType) -> Callable:
         def special(shadow: Any, *args: Any, **kwargs: Any) -> Any:
             return self.capture.callee(function)(shadow, *args, **kwargs)
 
@@ -205,6 +219,18 @@ class _Plain:
 _NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
                          "__init_subclass__", "__class_getitem__", "__reduce__", "__reduce_ex__", "__hash__", "__call__",
                          "__set_name__", "__get__", "__set__", "__delete__"))
+
+
+#: The methods that Python takes from the right operand first if its class derives from that of the left one.
+_RIGHT_FIRST = frozenset([f"__{name}__" for name in (
+    "eq ne lt le gt ge radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand rxor ror").split()])
+
+
+def _meta_of(cls: type, bases: Tuple[type, ...]) -> type:
+    """The class of the class of the shadows of ``cls``, if that derives from ``bases``."""
+    found = set(map(type, bases)) or {ShadowMeta}
+    metas = [meta for meta in found if not any(other is not meta and issubclass(other, meta) for other in found)]
+    return metas[0] if len(metas) == 1 and issubclass(metas[0], type(cls)) else type("ShadowMeta", (*metas, type(cls)), {})
 
 
 #: What a class tells of itself: that of a shadow is no part of it.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Type
 from ..record.guards import KeyAbsent, KeysMatch, LengthMatch
 from ..record.paths import Item, Length, Source
 from ..record.writes import AssignList, AssignSet, Change, DeleteItem, ExtendList, SetItem, SetListItem, Write
+from .right_operands import COMPARISONS, adds_itself, ask_right_first, updated
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -190,10 +191,10 @@ class ShadowDict(dict):
         return dict.__ne__(self, other)
 
     def __or__(self, other: Any) -> dict:
-        return {**self.copy(), **other}
+        return updated(self.copy(), other) if isinstance(other, dict) else NotImplemented
 
     def __ror__(self, other: Any) -> dict:
-        return {**other, **self.copy()}
+        return updated(dict(other.items()), self) if isinstance(other, dict) else NotImplemented
 
     def __ior__(self, other: Any) -> "ShadowDict":
         self.update(other)
@@ -210,6 +211,9 @@ class ShadowDict(dict):
         return dict.__repr__(self)
 
     __hash__ = None
+
+
+ask_right_first(ShadowDict, dict, ("__eq__", "__ne__", "__or__"))
 
 
 class Unread:
@@ -305,6 +309,8 @@ class ShadowList(list):
         list.extend(self, list(items))
 
     def __iadd__(self, items: Any) -> "ShadowList":
+        if adds_itself(items):
+            return NotImplemented
         self.extend(items)
         return self
 
@@ -314,7 +320,7 @@ class ShadowList(list):
 
     def __add__(self, other: Any) -> Any:
         self.meet(other)
-        if not isinstance(other, ShadowList) and hasattr(type(other), "__radd__"):      # a list that knows more
+        if hasattr(type(other), "symbolic" if isinstance(other, list) else "__radd__"):     # a list that knows more, or no list
             return NotImplemented
         load_other(self, other)
         return list.__add__(self, other)
@@ -355,7 +361,7 @@ def _comparing(name: str) -> Any:
 
     def load_both(self: ShadowList, other: Any) -> Any:
         self.meet(other)
-        if not isinstance(other, ShadowList) and hasattr(type(other), "__radd__"):      # a list that knows more
+        if hasattr(type(other), "symbolic"):            # a list that knows more
             return NotImplemented
         load_other(self, other)
         return method(self, other)
@@ -363,8 +369,9 @@ def _comparing(name: str) -> Any:
     return load_both
 
 
-for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+for _name in COMPARISONS:
     setattr(ShadowList, _name, _comparing(_name))
+ask_right_first(ShadowList, list, (*COMPARISONS, "__add__"))
 for _name in ("__getitem__", "__setitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__",
               "__mul__", "__rmul__", "__imul__", "__repr__",
               "index", "count", "insert", "pop", "remove", "reverse", "sort", "clear", "copy"):

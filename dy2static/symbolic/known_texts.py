@@ -5,6 +5,7 @@ import operator
 from typing import Any, Callable, Iterator, Tuple, Union
 
 from ..capture_context import CaptureContext
+from ..heap.right_operands import ask_right_first
 from ..ir.graph import Value
 
 
@@ -152,6 +153,7 @@ def _reader(name: str) -> Callable:
 for _name in ("__getitem__", "__contains__", "__iter__", "__len__", "__eq__", "__ne__", "__or__", "__ror__", "__reversed__",
               "__repr__", "keys", "values", "items", "get", "copy"):
     setattr(TextKeyed, _name, _reader(_name))
+ask_right_first(TextKeyed, dict, ("__eq__", "__ne__", "__or__"))
 
 
 def fixed(item: Any) -> Any:

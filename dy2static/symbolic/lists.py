@@ -8,6 +8,7 @@ import sys
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
+from ..heap.right_operands import COMPARISONS, adds_itself, ask_right_first
 from ..heap.shadows import load_other
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -276,6 +277,8 @@ class StagedList(list):
         return StagedList(self.capture, list.copy(self) if items is None else [items.part(slice(None))])
 
     def __iadd__(self, other: Iterable[Any]) -> "StagedList":
+        if adds_itself(other):
+            return NotImplemented
         self.extend(other)
         return self
 
@@ -344,6 +347,7 @@ for _name, _what in (("__delitem__", "deleted from"), ("__iter__", "iterated ove
                      ("__rmul__", "repeated"), ("__imul__", "repeated"), ("__repr__", "printed"), ("index", "searched"),
                      ("count", "searched"), ("remove", "searched"), ("sort", "sorted")):
     setattr(StagedList, _name, _unless_symbolic(_name, _what))
+ask_right_first(StagedList, list, (*COMPARISONS, "__add__"))
 
 
 def symbolic_items(value: Any) -> Optional[Items]:
