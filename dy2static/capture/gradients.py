@@ -380,6 +380,10 @@ class Gradients:
         node = nodes[place]
         inner = Value(value.type, f"{value.name}_chained")
         outputs = tuple([inner if v is value else v for v in node.outputs])
+        siblings = [other.value for other in variable.__dict__.get("siblings", ()) if other is not variable]
+        of_function = set(ancestors(nodes[place + 1:], siblings, ())[0])        # the rest of the function that it is a result of
+        nodes[place + 1:] = [replace(n, inputs=tuple([inner if v is value else v for v in n.inputs])) if n in of_function else n
+                             for n in nodes[place + 1:]]
         nodes[place:place + 1] = [Node(node.op, node.inputs, outputs, node.attrs, node.regions, node.loc),
                                   Node(OPS["stop_gradient"], (inner,), (value,), {}, (), node.loc)]
         variable.__dict__["connected"] = False

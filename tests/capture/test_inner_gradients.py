@@ -138,6 +138,13 @@ def unchained(x, z):
     return gx, gz is None, gh, y, h.creator is None
 
 
+def unchained_result(x, z):
+    """The other result of the same function was computed from it."""
+    c, h = F.lstm(F.stack([x]), F.stack([F.concat([x, z, x, z], axis=0)]))
+    c.unchain()
+    return h, c.creator is None, c * 2
+
+
 def unchained_backward(x, z):
     h = F.exp(x)
     a, b = F.split_axis(F.concat([h, z], axis=0), 2, 0)
@@ -307,6 +314,11 @@ COMPILED = [
 def test_program(program, inputs):
     """Values, flags, gradients kept by Variables, and the outer gradients."""
     against_eager.check(lambda compile: compile(program), [inputs] * 2, compiled=True)
+
+
+def test_one_result_is_unchained():
+    """The gradients of the other results stay."""
+    against_eager.check(lambda compile: compile(unchained_result), [pair] * 2, compiled=True)
 
 
 @pytest.mark.parametrize("program, inputs", COMPILED, ids=lambda x: x.__name__)
