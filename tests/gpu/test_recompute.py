@@ -11,11 +11,18 @@ from cupy_double import on_double
 from emulated_graphs import array, case, results
 
 from dy2static import ops, to_static
+from dy2static.backends.cuda.launches.region import DeviceRegion
+from dy2static.backends.cuda.nests.parallel import at_once
 from dy2static.backends.cuda.program.steps import Finished
 from dy2static.backends.loops import recompute
+from dy2static.backends.loops.fuse import Group
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.check_gpu.samples import kernels_of
+from dy2static.ir.building import Builder, building
+from dy2static.ir.dims import Dim
+from dy2static.ir.graph import Value
 from dy2static.ir.op import OPS
+from dy2static.ir.types import Tensor
 from dy2static.native import nvrtc
 from dy2static.native.device_kernels import text_of
 from dy2static.native.emulated import missing
@@ -85,6 +92,7 @@ AGAIN = (activation, loss, normalized, reshaped, parts, several)
 def cases(functions, dtype, monkeypatch):
     """Cases with values that are computed again, and without."""
     found = []
+    monkeypatch.setattr(recompute, "_FULL", 1)                     # these are small
     for least in (1, NEVER):
         monkeypatch.setattr(recompute, "_LEAST", least)
         found += [case(function, array(8, 8, dtype=dtype), array(8, 8, dtype=dtype, seed=1), array(8, dtype=dtype, seed=2))
@@ -107,6 +115,42 @@ def test_the_bits_stay_the_same_and_less_memory_is_needed(dtype, monkeypatch):
 def arguments(one):
     """How many arrays the kernels of a case load and store."""
     return len(re.findall(r"\bp\d+[,)]", "".join(re.findall(r"__global__.*", one.text))))
+
+
+def losses(rows, columns):
+    """The text of something like a cross entropy and the gradient of a bias, which sums columns."""
+    def function(x, w):
+        logarithms = x - ops.log(ops.sum(ops.exp(x), axis=(1,), keepdims=True))
+        shares = ops.exp(logarithms)
+        return logarithms, ops.sum(shares * shares, axis=(1,)), ops.sum(times(logarithms, w) * shares, axis=(0,))
+    builder = Builder("losses")
+    inputs = [builder.input(Tensor((size, columns), np.dtype("float32")), name) for size, name in ((rows, "x"), (columns, "w"))]
+    with building(builder):
+        return text_of(list(DeviceRegion(builder.build(function(*inputs))).function.kernels))
+
+
+@pytest.mark.parametrize("rows, columns, full, are_again", [(20, 10000, recompute._FULL, False), (20, 10000, 1, True),
+                                                            (2048, 8000, recompute._FULL, True)])
+def test_exponentials_are_loaded_where_a_kernel_has_few_threads(rows, columns, full, are_again, monkeypatch):
+    """A sum of 20 rows is one thread's for each column: nothing hides how long an exponential takes."""
+    monkeypatch.setattr(recompute, "_FULL", full)
+    found = losses(rows, columns)
+    monkeypatch.setattr(recompute, "_LEAST", NEVER)
+    assert (found != losses(rows, columns)) == are_again
+
+
+def group(shape, split=None, rows=(), totals=()):
+    values = [[Value(Tensor(shape, np.dtype("float32")), "v") for shape in shapes] for shapes in (rows, totals)]
+    return Group(shape, split=split, rows=set(values[0]), totals=set(values[1]))
+
+
+@pytest.mark.parametrize("one, expected", [
+    (group((20, 650)), 13000), (group((Dim("n"), 8)), 256 * 8),
+    (group((20, 10000), 1, [(20,)]), 4 * 20 * 1024), (group((64, 100), 1, [(64,)]), 6400), (group((2, 1 << 20), 1, [(2,)]), 4 * 264 * 256),
+    (group((20, 10000), totals=[(10000,)]), 10000), (group((4096, 32), totals=[(32,)]), 8192), (group((1 << 14, 1 << 10), totals=[()]), 1 << 18),
+    (group((4096, 256), 1, [(4096,)], [(256,)]), 4 * 528 * 64), (group((64, 100), totals=[(64, 1), (100,)]), 6400)])
+def test_how_many_elements_are_computed_at_once(one, expected):
+    assert at_once(one) == expected
 
 
 def transposed(x, w, b):
@@ -170,6 +214,7 @@ class Norms(chainer.Chain):
 def trained(least, monkeypatch):
     """Losses and parameters of three whole steps, and the bytes of working memory."""
     monkeypatch.setattr(recompute, "_LEAST", least)
+    monkeypatch.setattr(recompute, "_FULL", 1)
     np.random.seed(0)
     chainer.backends.cuda.cupy.random.seed(0)
     model = Norms()

@@ -26,6 +26,7 @@ from .kernels.joins import JOINS, join_in_place, made_by
 from .kernels.products import multiply_in_place
 from .kernels.windows import WINDOWS
 from .kernels.writes import WRITES, is_taken
+from .nests.parallel import at_once
 from .nests.render import reduces, render
 from .program.steps import DeviceFunction, OpenFunction
 from .text.dtypes import expression, memory_type
@@ -156,7 +157,7 @@ def _fused(function: FunctionText, nodes: Sequence[Node], read_by: Mapping[Value
     found = [finish_of(function, fused, readers, part, following) for part, following in zip(fused.parts, fused.parts[1:])]
     finishes = [finish for finish in found if finish is not None]
     absent = {v for finish in finishes for node in (finish.node, *finish.group.nodes[:-1]) for v in node.outputs}
-    return recompute(fused, function.places, {*absent, *function.draws}, [finish.group for finish in finishes])
+    return recompute(fused, function.places, at_once, {*absent, *function.draws}, [finish.group for finish in finishes])
 
 
 def _put_in_place(function: FunctionText, fused: Run) -> None:

@@ -3,12 +3,16 @@
 When the forward, the backward and the update are one program, the forward would store each value that the backward reads.  Many of
 them follow by a few operations from arrays that are in memory anyhow.  For each loop nest, a minimum cut decides what it loads and
 what it computes again.  The cut weighs bytes against operations.  Products, reductions and draws are never computed again.
+
+A kernel that fills the device hides most of what it computes behind what it moves.  One with few threads waits for each operation
+of a chain, while the loads of an element do not wait for each other.  So operations weigh more there, by as much as threads are
+missing.
 """
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
@@ -36,6 +40,9 @@ _PLAIN_OPS = frozenset(
     "logical_and logical_or logical_not logical_xor leaky_relu clipped_relu clip fill identity".split())
 _QUOTIENT_OPS = frozenset("div sqrt reciprocal".split())
 
+#: Elements that a GPU computes at once where it is full.  (On an H100, 10,000 threads need as much longer for an exponential.)
+_FULL = 3 << 16
+
 #: The rounds in which it is found out which values need no memory, and how much more memory at once is no matter.
 _ROUNDS = 4
 _GROWTH, _MORE = 1.03, 1 << 20
@@ -52,16 +59,18 @@ class Leaf(NamedTuple):
 Key = Union[Value, Leaf]
 
 
-def recompute(run: Run, places: Places, absent: Collection[Value] = (), fixed: Collection[Group] = ()) -> Run:
+def recompute(run: Run, places: Places, at_once: Callable[[Group], int], absent: Collection[Value] = (),
+              fixed: Collection[Group] = ()) -> Run:
     """The run with elementwise nodes repeated in the groups that read what they make, where this takes less time on a GPU.
 
-    absent: values that never are in memory, though a part makes them.  fixed: groups that stay as they are.
+    at_once: how many elements the kernel of a group computes at the same time, if there is place for all.  absent: values that
+    never are in memory, though a part makes them.  fixed: groups that stay as they are.
     What a group computes has the same bits as before.  Its copies of values have new identities.  Linear in nodes times the
     operations that are looked at for each group.
     """
     if not any(isinstance(part, Group) and _elements(part.shape) >= _LEAST for part in run.parts):
         return run
-    search = _Search(run, places, absent, fixed)
+    search = _Search(run, places, at_once, absent, fixed)
     again = search.result()
     if not again:
         return run
@@ -88,8 +97,9 @@ class _Reads:
 class _Search:
     """Which values each group computes again."""
 
-    def __init__(self, run: Run, places: Places, absent: Collection[Value], fixed: Collection[Group]):
-        self.run, self.places, self.absent = run, places, set(absent)
+    def __init__(self, run: Run, places: Places, at_once: Callable[[Group], int], absent: Collection[Value],
+                 fixed: Collection[Group]):
+        self.run, self.places, self.at_once, self.absent = run, places, at_once, set(absent)
         self.made_in: Dict[Value, int] = {}
         self.makers: Dict[Value, Node] = {}
         self.order: Dict[Value, int] = {}
@@ -184,6 +194,7 @@ class _Cut:
     def __init__(self, search: _Search, index: int, group: Group, must_store: Set[Value], readers: Dict[Value, Set[int]]):
         self.search, self.index, self.group = search, index, group
         self.must_store, self.readers, self.reads = must_store, readers, search.reads[index]
+        self.wait = max(1.0, _FULL / max(1, search.at_once(group)))        # of an operation: how much longer it takes
         self.network = Network()
         self.seen: Set[Key] = set()
 
@@ -211,7 +222,7 @@ class _Cut:
         if operands is None or not isinstance(key, Value):
             network.add("memory", (key, "in"), math.inf)
             return ()
-        network.add("memory", (key, "in"), _work(self.search.makers[key]))
+        network.add("memory", (key, "in"), self.wait * _work(self.search.makers[key]))
         for operand in operands:
             network.add((operand, "out"), (key, "in"), math.inf)
         return operands
@@ -259,14 +270,14 @@ class _Cut:
 
 def _touched(leaf: Leaf, shape: Sequence[object]) -> float:
     """The bytes that are moved for a part of a value: whole sectors where elements are apart."""
-    moving = [(_number(n), _number(stride)) for n, stride in zip(shape, leaf.strides) if n != 1 and stride != 0]
+    moving = [(guessed(n), guessed(stride)) for n, stride in zip(shape, leaf.strides) if n != 1 and stride != 0]
     size = leaf.base.dtype.itemsize
     each = max(size, min(_SECTOR, moving[-1][1] * size)) if moving else size
     return float(math.prod(n for n, _ in moving) * each)
 
 
 def _work(node: Node) -> float:
-    """The bytes that a GPU moves in the time of an elementwise operation."""
+    """The bytes that a GPU which is full moves in the time of an elementwise operation."""
     name, width = node.op.name, max(v.dtype.itemsize for v in (*node.inputs, *node.outputs)) / 4
     each = _PLAIN if name in _PLAIN_OPS else _QUOTIENT if name in _QUOTIENT_OPS else _DEAR
     return float(each * max(1.0, width * width)) * _elements(node.outputs[0].shape)
@@ -281,12 +292,13 @@ def _is_in_order(place: Place) -> bool:
     return all(a >= b > 0 for a, b in zip(known, known[1:])) and (not known or known[-1] > 0)
 
 
-def _number(size: object) -> int:
+def guessed(size: object) -> int:
+    """A size, or a guess for one that only the run knows."""
     return size if isinstance(size, int) else _UNKNOWN
 
 
 def _elements(shape: Iterable[object]) -> int:
-    return math.prod(map(_number, shape))
+    return math.prod(map(guessed, shape))
 
 
 def _bytes(value: Value) -> int:

@@ -70,6 +70,11 @@ def _threads(rows: int, size: int) -> int:
     return threads
 
 
+def threads_for(rows: int, size: int) -> int:
+    """About how many threads compute so many rows of a size."""
+    return _BLOCKS * _THREADS if size >= SHARED_ROW and rows <= _FEW else rows * _threads(rows, size)
+
+
 class Rows(LineText):
     """A warp or a block computes one row.  is_long: nothing of a row is kept but in registers, which hold its first part."""
 

@@ -46,6 +46,19 @@ def summed_axes(nest: LoopNest) -> Optional[Tuple[Axis, ...]]:
     return tuple([axis for axis in (*nest.outer, *nest.inner) if axis.name not in names])
 
 
+def threads_for(results: int, count: int, across: bool) -> int:
+    """About how many threads compute so many results.
+
+    count: the elements of each sum.  across: results stand side by side in memory, not the elements of a sum.
+    """
+    return results if _are_short(count, results, across) else max(results, min(results * count // _SUMMED, _BLOCKS * _THREADS))
+
+
+def _are_short(count: int, results: int, across: bool) -> bool:
+    """Whether a sum of so many elements is one thread's."""
+    return count <= (_FEW_ACROSS if across else _FEW_ALONG) or across and results >= _THREADS * _BLOCKS
+
+
 def _columns(size: int) -> int:
     """How many columns of so many are one block's: a power of two."""
     columns = 1
@@ -87,9 +100,7 @@ class Sums(VectorText):
     def write(self) -> None:
         """Write the kernels, and launch them."""
         results = count_of(self.left)
-        few = _FEW_ACROSS if self.across else _FEW_ALONG
-        are_short = self.function.late(
-            lambda count, results: count <= few or self.across and results >= _THREADS * _BLOCKS, self.summed, results)
+        are_short = self.function.late(lambda count, results: _are_short(count, results, self.across), self.summed, results)
         self.function.either(are_short, lambda: self.by_threads(results), self.by_blocks)
 
     def by_threads(self, results: Size) -> None:

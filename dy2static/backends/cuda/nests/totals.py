@@ -42,6 +42,11 @@ def _threads(size: int, width: int) -> int:
     return threads
 
 
+def threads_for(rows: int, size: int, width: int) -> int:
+    """About how many threads there are for so many rows of a size.  width: the elements that one takes at a time."""
+    return min(rows, _BLOCKS) * _threads(size, width)
+
+
 def loops_of(nest: LoopNest) -> Tuple[Sequence[Axis], Sequence[Axis], Axis]:
     """The loops over rows, those that each thread of a block runs, and the one that is shared by threads."""
     inner = nest.inner or (Axis("j", 1, ()),)
