@@ -31,8 +31,8 @@ _FLOATS = tuple([np.dtype(f"f{size}") for size in (2, 4, 8)])
 _TF32 = 7
 
 
-#: How often an algorithm of cuDNN is measured; the fastest run counts.
-_TURNS = 4
+#: How often an algorithm of cuDNN is measured (the fastest time counts), and how many runs are measured together.
+_TURNS, _RECORDED = 3, 4
 
 
 def freedom() -> int:
@@ -174,20 +174,44 @@ class CupyDevice:
             return None if self._cudnn is None else self._cudnn.plan(convolution, self._timed if is_timed else None)
 
     def _timed(self, sizes: Sequence[int], run: Callable[[Sequence[int], int], None]) -> float:
-        """As `cudnn.Timer`, on CuPy's current stream."""
+        """As `cudnn.Timer`, on a stream of its own.
+
+        Runs are recorded as a graph and replayed, as in programs.  Otherwise the time in which the host launches the kernels of an
+        algorithm would count, which may be longer than that of the device.
+        """
         try:
             memory = [self._cupy.zeros(size, np.uint8) for size in sizes]
         except self._cupy.cuda.memory.OutOfMemoryError as reason:
             raise cudnn.CudnnError(f"there is no memory to measure a convolution: {reason}") from reason
-        stream, best = self._cupy.cuda.get_current_stream(), math.inf
+        self._cupy.cuda.get_current_stream().synchronize()
+        stream, addresses, best = self._cupy.cuda.Stream(non_blocking=True), [int(array.data.ptr) for array in memory], math.inf
+        run(addresses, int(stream.ptr))                      # also loads what cuDNN needs
+        stream.synchronize()
+        graph = self._recorded(stream, lambda: run(addresses, int(stream.ptr)))
         for _ in range(_TURNS):
             begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
-            begin.record()
-            run([int(array.data.ptr) for array in memory], int(stream.ptr))
-            end.record()
+            begin.record(stream)
+            if graph is None:
+                run(addresses, int(stream.ptr))
+            else:
+                graph.launch(stream)
+            end.record(stream)
             end.synchronize()
-            best = min(best, self._cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+            best = min(best, self._cupy.cuda.get_elapsed_time(begin, end) / 1e3 / (1 if graph is None else _RECORDED))
         return best
+
+    def _recorded(self, stream: Any, run: Callable[[], None]) -> Any:
+        """Some runs as a graph; None where they cannot be recorded."""
+        stream.begin_capture()
+        try:
+            try:
+                for _ in range(_RECORDED):
+                    run()
+            finally:
+                graph = stream.end_capture()
+        except (cudnn.CudnnError, self._cupy.cuda.runtime.CUDARuntimeError):
+            return None
+        return graph
 
     def _found(self) -> Optional[cudnn.Cudnn]:
         library = cudnn.found()
