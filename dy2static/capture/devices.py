@@ -1,8 +1,9 @@
 """Devices: an array that is sent to where it is stays that very array, one that is sent elsewhere is copied at every run."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Tuple
 
+import chainer
 import numpy as np
 from chainer._backend import Device
 from chainer.backends import cuda
@@ -16,6 +17,7 @@ from chainer.functions.connection.deconvolution_2d import Deconvolution2DFunctio
 from chainer.functions.connection.deconvolution_nd import DeconvolutionND
 
 from ..ir.devices import HOST, is_gpu
+from ..ir.graph import Node
 from ..record.paths import Constant
 from ..runtime.devices import current_device, device_named
 from ..symbolic.host_objects import SymbolicObject
@@ -24,16 +26,29 @@ from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
     from .calls import Calls
+    from .capture import Capture
 
 
 #: What cuDNN may compute, and the settings by which it does so.
 _CONVOLUTIONS = Convolution2DFunction, ConvolutionND, Deconvolution2DFunction, DeconvolutionND
+_CONVOLUTION_OPS = {"conv", "conv_transpose", "conv_grad_weight"}
 _OF_CUDNN = {"use_cudnn", "cudnn_deterministic"}
 
 
 def has_own_libraries(node: FunctionNode, changed: Mapping[str, Any], device: str) -> bool:
     """Whether the call has changed settings of cuDNN that count for a function; a program has those with which it starts."""
     return is_gpu(device) and isinstance(node, _CONVOLUTIONS) and not _OF_CUDNN.isdisjoint(changed)
+
+
+def check_gradients(capture: Capture, nodes: Iterable[Node]) -> None:
+    """Stop at gradients of convolutions if the call has changed settings of cuDNN: in eager mode, these count for the gradients."""
+    start = capture.start_config
+    changed = [name for name in sorted(_OF_CUDNN)
+               if getattr(chainer.config, name) != start.get(name, getattr(chainer.global_config, name))]
+    if changed and any(inner.op.name in _CONVOLUTION_OPS and is_gpu(inner.outputs[0].type.device)
+                       for node in nodes for inner in node.walk()):
+        capture.abort(f"gradients of convolutions on a GPU are taken with another `{changed[0]}` than at the start of the call",
+                      hint="set it around the call of the compiled function", whole=True)
 
 
 def is_converter(function: Any) -> bool:

@@ -18,6 +18,7 @@ from ..runtime.host_calls import Call, Hole
 from ..runtime.opaque import VANISHING
 from ..symbolic.applications import Application, changed_operands, read_again
 from ..symbolic.values import SymbolicArray, SymbolicVariable
+from .devices import check_gradients
 from .gradient_arrays import separate_arrays
 from .gradient_crossings import Crossings, alternatives, chain
 
@@ -222,6 +223,7 @@ class Gradients:
         again = self.capture.array_writes.overwritten.read_again(found, values)
         if again:
             found, values = self._read_again(found, values, again)
+        check_gradients(self.capture, found)
         made = {v for node in found for v in node.outputs}
         entering = {v for v in values if v not in made and v in self.variables}
         if inputs is None:

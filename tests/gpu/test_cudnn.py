@@ -294,6 +294,33 @@ def test_settings_of_chainer(settings, algorithm):
         assert emulated_cudnn().dy_cudnn_computed() == before + 3
 
 
+@pytest.mark.parametrize("inside", [True, False])
+@on_double
+def test_settings_that_a_function_changes_count_for_gradients(inside):
+    """Around ``backward``; not if it has the settings of the call again."""
+    def step(x, w):
+        loss = F.sum(F.tanh(F.convolution_2d(x, w)))
+        with chainer.using_config("cudnn_deterministic", inside):
+            loss.backward()
+        return loss
+    x, w = [chainer.Variable(cupy.array(np.random.RandomState(0).rand(*shape).astype("f"))) for shape in ((2, 3, 5, 5), (4, 3, 3, 3))]
+    static, found = to_static(step, backend="c"), []
+    for function in (static, static, step):
+        x.cleargrad()
+        w.cleargrad()
+        before = None if on_device() else emulated_cudnn().dy_cudnn_computed()
+        if function is static and inside and not found:
+            with pytest.warns(UserWarning, match="gradients of convolutions on a GPU are taken with another `cudnn_deterministic`"):
+                function(x, w)
+        else:
+            function(x, w)
+        found.append([x.grad.get(), w.grad.get()])
+        assert on_device() or (emulated_cudnn().dy_cudnn_computed() > before) == (function is static and not inside)
+    for one in found[:2]:
+        for a, b in zip(one, found[2]):
+            np.testing.assert_allclose(a, b, rtol=tolerance(1e-4), atol=tolerance(1e-5))
+
+
 @on_double
 def test_settings_that_a_function_changes_count_for_its_convolutions():
     def forward(x, w):
