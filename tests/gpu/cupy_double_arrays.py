@@ -348,7 +348,7 @@ def call(function, args, kwargs, *, host=False, keywords=None):
         check_device(values)
     out = kwargs.get("out")
     with np.errstate(all="ignore"):
-        if isinstance(function, np.ufunc):
+        if isinstance(function, np.ufunc) or function is np.clip:
             result = _elementwise(function, unwrapped(args), {name: unwrapped(value) for name, value in kwargs.items()})
         else:
             result = function(*unwrapped(args), **{name: unwrapped(value) for name, value in kwargs.items()})
@@ -356,9 +356,9 @@ def call(function, args, kwargs, *, host=False, keywords=None):
 
 
 def _elementwise(ufunc, args, kwargs):
-    """A ufunc for which an array without axes is an array, not a number, when it looks for the dtype of its result."""
+    """A ufunc, or `numpy.clip`, for which an array without axes is an array, not a number, when it looks for the dtype of its result."""
     arrays = [a for a in args if isinstance(a, np.ndarray)]
-    if ufunc.signature is not None or all(a.ndim for a in arrays) or kwargs.get("out") is not None:
+    if getattr(ufunc, "signature", None) is not None or all(a.ndim for a in arrays) or kwargs.get("out") is not None:
         return ufunc(*args, **kwargs)
     shape = np.broadcast_shapes(*(a.shape for a in arrays)) if arrays else ()
     result = ufunc(*(a.reshape(1) if isinstance(a, np.ndarray) and not a.ndim else a for a in args), **kwargs)

@@ -26,7 +26,7 @@ def test_results_without_axes_are_arrays():
     a = cupy.array(A)
     assert [type(x) for x in (a.sum(), a[0, 0], cupy.max(a), a.mean() * 2, -a.sum(), cupy.allclose(a, a))] == [cupy.ndarray] * 6
     assert (a * cupy.array(2, np.float64)).dtype == (a.sum() * cupy.ones(3)).dtype == np.float64
-    assert (a * 2.5).dtype == np.float32 and isinstance(a.size, int)
+    assert cupy.clip(a.sum(), None, 1).dtype == cupy.clip(a.sum(), 0, 1.5).dtype == (a * 2.5).dtype == np.float32 and isinstance(a.size, int)
 
 
 @on_double
