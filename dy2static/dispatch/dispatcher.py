@@ -34,6 +34,7 @@ from ..runtime.hooks import stage
 from ..runtime.profile import Profile, TimedCall
 from ..runtime.program import MISS, Program
 from ..runtime.progress import shown
+from ..runtime.signals import RaisedByHandler, handled_outside
 from ..runtime.signatures import signature_of
 from ..runtime.traceback import calls_as_written
 from ..symbolic.observe import observing
@@ -152,7 +153,7 @@ class Dispatcher:
         # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
         reason = ""
         try:
-            with self._lock:
+            with self._lock, handled_outside():
                 found, reason = self._lookup.again(args, kwargs)
                 # another thread made it, or a list changed while this one looked
                 known = found is not None and (tries == 0 or _was_changed(tries))
@@ -165,6 +166,8 @@ class Dispatcher:
             if config.VERIFY.value:
                 raise
             failed = CaptureAborted(f"{error.args[0]} (a mistake of dy2static's: please report it)")
+        except RaisedByHandler as raised:
+            raise raised.error from raised.error.__cause__
         except Dy2StaticError:
             raise
         except (CaptureAborted, Exception) as error:

@@ -119,9 +119,9 @@ class Becoming:
             self._steps = _again(self.recipe, program.segments)
         if self._steps.gi_running:                      # a handler of a signal has interrupted a step, and calls the function
             return None
-        if wait:
-            return finished(self._steps)
         try:
+            if wait:
+                return finished(self._steps)
             while self._pending is None or self._pending.ready():
                 self._pending = next(self._steps)
                 if self._pending is None:
@@ -129,6 +129,9 @@ class Becoming:
         except StopIteration as end:
             made: Program = end.value
             return made
+        except BaseException:                           # the user has interrupted it: the next call begins again
+            self._steps = self._pending = None
+            raise
         return None
 
 
