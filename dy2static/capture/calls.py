@@ -44,6 +44,7 @@ from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .generic_functions import implementation
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
+from .host_results import check_computing
 from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls
 from .placement import draws_on_gpu, function_of_numpy, of_device
@@ -213,7 +214,9 @@ class Calls:
                 return self.capture.numpy.call(array_of_flat, (args[0].owner, *args[1:]), kwargs)
             args = tuple([self._argument(x, is_numpy) for x in args])
             kwargs = {name: self._argument(x, is_numpy) for name, x in kwargs.items()}
-            if any(type(x) is SymbolicObject for x in args) or any(type(x) is SymbolicObject for x in kwargs.values()):
+            objects = [x for x in (*args, *kwargs.values()) if type(x) is SymbolicObject]
+            if objects:
+                check_computing(self.capture, function, is_numpy, objects)
                 return self.capture.host.call(function, args, kwargs)
             if is_numpy:
                 return self._numpy(function, args, kwargs)

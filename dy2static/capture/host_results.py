@@ -3,14 +3,21 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..heap.object_shadows import ShadowBase
 from ..runtime.host_calls import LEAF
-from ..runtime.observed import OTHER, VARYING_CODES, Observed, Untouched
+from ..runtime.observed import OTHER, VARYING_CODES, Observed, Untouched, look
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.observe import described
+from ..threads.quiet import quiet
 from .purity import is_plain, only_computes
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+#: What functions with a cache are tried with: values that are known and never change.
+_VALUES = (type(None), bool, int, float, str)
 
 _NOT_AT_ONCE = 0x20 | 0x80 | 0x200          # generators, coroutines, and both at once
 
@@ -38,7 +45,8 @@ class HostResults:
 
         The first is None where the result stays an object that only the host can use; the second where the Variables changed.
         """
-        is_method = not isinstance(function, (types.FunctionType, functools._lru_cache_wrapper))
+        is_cached = isinstance(function, functools._lru_cache_wrapper)
+        is_method = not is_cached and not isinstance(function, types.FunctionType)
         function = _python_function(function)
         if function is None or function.__code__.co_flags & _NOT_AT_ONCE or function.__code__ in VARYING_CODES:
             return None, None
@@ -46,6 +54,8 @@ class HostResults:
         position = self.counts[id(code)] = self.counts.get(id(code), -1) + 1
         given = (*args, *kwargs.values())
         found = self._found(code, position, *described((*given, *_defaults(function, len(args) + is_method, kwargs))))
+        if not found and is_cached and pure and all(type(item) in _VALUES for item in given):
+            found = _tried(function, args, kwargs)      # an eager call may find the result in the cache
         if not found:
             self.codes.append(code)
         untouched = Untouched(code, name) if found and all(was for _, was in found) else None
@@ -65,6 +75,15 @@ class HostResults:
         return same or ([seen for _, seen in others] if len({other for other, _ in others}) > 1 else [])
 
 
+def _tried(function: types.FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[Tuple[Any, bool]]:
+    """What a function that only computes gives for these values, in the form of what is observed; empty if it raises."""
+    try:
+        with quiet():                                   # a run warns
+            return [(look(function(*args, **kwargs))[0], True)]
+    except Exception:                                   # whatever it raises: a run raises it, too
+        return []
+
+
 def _defaults(function: types.FunctionType, count: int, kwargs: Mapping[str, Any]) -> Iterator[Any]:
     """The default values that a call with ``count`` positional arguments uses."""
     defaults, code = function.__defaults__ or (), function.__code__
@@ -73,6 +92,18 @@ def _defaults(function: types.FunctionType, count: int, kwargs: Mapping[str, Any
         if place >= count and name not in kwargs:
             yield value
     yield from [value for name, value in (function.__kwdefaults__ or {}).items() if name not in kwargs]
+
+
+def check_computing(capture: Capture, function: Any, is_numpy: bool, objects: Sequence[SymbolicObject]) -> None:
+    """Stop where a function of Chainer or NumPy computes with the result of a host call: all that follows would be host calls.
+
+    For NumPy, only if an eager call may tell the type of the result, so that the next capture knows it.
+    """
+    of_chainer = (getattr(function, "__module__", None) or "").startswith("chainer.functions.")
+    if any(x.real is SymbolicObject.Missing for x in objects) and (of_chainer or is_numpy and capture.unknown.codes):
+        name = f"{'F' if of_chainer else 'np'}.{function.__name__}"
+        capture.abort(f"`{name}` computes with the result of a call that is not compiled", of_host=True,
+                      hint="let that call return arrays, numbers, or tuples of these")
 
 
 def is_pure(function: Any, given: Sequence[Any]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from against_eager import array, check, variable
 
 from dy2static import not_to_static, to_static
-from dy2static.errors import RunError
+from dy2static.errors import FallbackWarning, RunError
 
 LOG, BUFFER = [], np.zeros((3, 4), "f")
 
@@ -328,3 +328,56 @@ def test_a_profiler_keeps_its_events():
     for seed in range(2):
         function(variable(3, 4, seed=seed))
     assert function.stats()["captures"] == 1
+
+
+@functools.lru_cache(maxsize=None)
+def upper(n, scale=1.0):
+    return np.triu(np.ones((n, n), "f")) * scale
+
+
+def test_functions_of_chainer_compute_with_results():
+    """Neither these nor what follows are host calls; the types of the results are learned from an eager call."""
+    def make(compile):
+        return compile(lambda x: F.tanh(F.matmul(x, band(4)) * 2) * np.asarray(band(4))[0]), None
+    function = check(make, seeds(), rounds=2)
+    assert function.stats()["host_call"] == 2 and not function.stats()["cuts"]
+
+
+def test_a_function_with_a_cache_is_typed_before_its_first_call():
+    """The capture calls the function without its cache, which counts the calls of each run as in eager mode."""
+    def make(compile):
+        return compile(lambda x: F.matmul(x, upper(4)) + F.sigmoid(x) * upper(4, scale=2.0)[0]), None
+    function = check(make, seeds(), rounds=2)
+    assert function.stats()["captures"] == 1 and not function.stats()["fallbacks"] and function.stats()["host_call"] == 2
+    upper.cache_clear()
+    for seed in range(3):
+        function(variable(3, 4, seed=seed))
+    assert upper.cache_info()[:2] == (4, 2)
+
+
+def test_a_variable_of_a_host_call_ends_a_part():
+    """Only the function that gets it runs as Python; what follows is compiled, and has gradients."""
+    @not_to_static
+    def squashed(x):
+        return F.sigmoid(x) * 2
+
+    weights = np.random.RandomState(1).rand(4, 4).astype("f")
+
+    def forward(x):
+        h = F.relu(squashed(x * 2))
+        for _ in range(9):
+            h = F.tanh(F.matmul(h, weights)) + h
+        return F.sum(h)
+    function, x = to_static(forward), variable(3, 4)
+    with pytest.warns(FallbackWarning, match="`F.relu` computes with the result of a call that is not compiled"):
+        for _ in range(2):                              # the first one is observed
+            function(x)
+    for _ in range(2):
+        found = []
+        for call in (forward, function):
+            x.cleargrad()
+            loss = call(x)
+            loss.backward()
+            found.append((loss.array, x.grad))
+        np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
+        np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-4)
