@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Tuple, Type
 
+from ..ir.op import OPS
 from ..record.guards import IdentityMatch
 from ..record.paths import Attribute, Source
 from ..record.writes import RebindArray, Write
@@ -32,7 +33,7 @@ class ReboundArrays:
         own, capture = variable.__dict__, self.capture
         capture.check()
         if "source" not in own or "exposed" in own or capture.staging.depth or capture.builder is not capture.root \
-                or type(item) is not SymbolicArray or item.is_scalar or item.value.type != variable.value.type:
+                or type(item) is not SymbolicArray or item.is_scalar or item.type != variable.value.type:
             # a backward that reads what a part gave would read what was there before
             capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function", whole=True)
         self._check_leaf(variable)
@@ -40,8 +41,20 @@ class ReboundArrays:
         known = self._rebound.setdefault(id(variable), _Rebound(variable))
         capture.array_writes.overwritten.rebound(variable._data[0])
         known.given = item
-        own["_data"] = [capture.chainer.new_variable(item, variable.requires_grad)]
+        own["_data"] = [self._held(item, variable)]
         capture.gradients.know_again(variable)
+
+    def _held(self, array: SymbolicArray, variable: SymbolicVariable) -> SymbolicArray:
+        """The array of the Variable: a leaf, whatever the array was computed from.
+
+        An array that is made here, and that nothing else holds, may be written in place afterwards (``parameter.array -= g``): the
+        Variable gets the array itself.  Others are kept as they are.
+        """
+        writes = self.capture.array_writes
+        if not writes.is_own(array):
+            return self.capture.chainer.new_variable(array, variable.requires_grad)
+        writes.replace_contents(array, OPS["stop_gradient"](array.now()))
+        return array
 
     def has(self, variable: SymbolicVariable) -> bool:
         """Whether a Variable has another array than at the start."""

@@ -109,7 +109,7 @@ class Overwritten:
         if not (reading or self._lost_inside):
             return
         if self._lost_inside or not self._passed.issuperset(reading):
-            whole = bool(self._relied) or self._wrote_own
-            self.capture.abort("an array is changed in place that a later backward reads", hint=_HINT,
-                               at=None if whole else self._at, whole=whole)
+            self.capture.abort("an array that a `backward` after the call may read is changed or replaced here", at=self._at,
+                               hint="call `backward` inside the compiled function, before the change, or compute a new array",
+                               whole=bool(self._relied) or self._wrote_own)
         self.spent = self._at

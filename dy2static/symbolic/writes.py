@@ -288,6 +288,13 @@ class ArrayWrites:
         return not steps and made is not None and made.source is None and not self.views.perhaps(root) and \
             len(self.views.group(root)) == 1 and root.shared != "kept"
 
+    def replace_contents(self, array: SymbolicArray, value: Value) -> None:
+        """Let an array that is no view hold this value, which equals its contents."""
+        if array.memory is None:
+            array._value = value
+        else:
+            array.memory.contents = SymbolicArray(self.capture, value)
+
     # --- what the user sees -----------------------------------------------------------------------------------------------
 
     def changes(self) -> Iterator[Tuple[Source, Type[Write], Any, Any]]:

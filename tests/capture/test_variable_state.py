@@ -88,6 +88,65 @@ def written_before(x, p, q):
     p.data = p.array * 2
 
 
+def written_afterwards(x, p, q):
+    """An array that is made here, assigned, and written in place."""
+    p.array = x * 2
+    p.array -= 1
+    p.array[...] *= p.array
+    p.array[0] = 3
+    q.data = np.clip(q.data, -0.5, 0.5)
+    q.cleargrad()
+    F.sum(p * q * q).backward()
+    q.array -= 0.1 * q.grad
+    q.array *= 0.9
+
+
+def one_array(x, p, q):
+    """All names of the array see what is written, and so do its views."""
+    made = x + 1
+    p.array = made
+    made += 3
+    q.array = p.array[::-1].copy()
+    part = q.array[1:]
+    part *= x[:2]
+    p.array[1] += 1
+    return made, p.array is made, part, q.array is p.array, F.sum(p * q).array
+
+
+def one_array_of_two(x, p, q):
+    p.array = x * 3
+    q.array = p.array
+    return p.array is q.array, p.array - 1
+
+
+def written_by_decisions(x, p, q):
+    p.array = x + 1
+    if x.sum() > 0:
+        p.array -= 1
+    else:
+        p.array[0] = 7
+    while p.array.sum() > 1:
+        p.array *= 0.5
+    return F.sum(p * x).array
+
+
+def raised_afterwards(x, p, q):
+    p.array = x * 2
+    p.array += 1
+    if x.sum() < 0:
+        raise ValueError("negative")
+    p.array *= 3
+
+
+def gradient_in_each_step(x, p, q):
+    p.array = q.array + 1
+    for _ in range(3):
+        p.cleargrad()
+        F.sum(p * p * x).backward()
+        p.array -= 0.1 * p.grad
+    return p.grad * 2
+
+
 def exchanged(x, p, q):
     p.array, q.array = q.array, p.array
     return p.array - q.array
@@ -130,13 +189,14 @@ def own_attributes(x, p, q):
 
 
 WHOLE = [own_attributes, read_back, of_the_caller, added_to, of_another, a_view, as_optimizers_do, zeros, zeros_in_place, given, steps, written_before,
-         exchanged, shown, raised, several_ways, names]
+         exchanged, shown, raised, several_ways, names, written_afterwards, one_array, one_array_of_two, written_by_decisions,
+         raised_afterwards, gradient_in_each_step]
 
 
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 @pytest.mark.parametrize("body", WHOLE, ids=lambda body: body.__name__)
 def test_compiled(body, backend):
-    check(program(body), CALLS, backward=body is names, compiled=None if body is raised else True, backend=backend)
+    check(program(body), CALLS, backward=body is names, compiled=None if body in (raised, raised_afterwards) else True, backend=backend)
 
 
 # --- what a later backward would read ---------------------------------------------------------------------------------------
