@@ -109,7 +109,7 @@ class Overwritten:
         if not (reading or self._lost_inside):
             return
         if self._lost_inside or not self._passed.issuperset(reading):
-            self.capture.abort("an array that a `backward` after the call may read is changed or replaced here", at=self._at,
+            self.capture.abort("a `backward` after the call may read an array that is changed in place or replaced", at=self._at,
                                hint="call `backward` inside the compiled function, before the change, or compute a new array",
                                whole=bool(self._relied) or self._wrote_own)
         self.spent = self._at

@@ -193,7 +193,7 @@ def test_a_loss_whose_gradient_was_not_taken_is_left_to_eager_mode():
         first.backward()
         optimizer.update()
         return second
-    with pytest.warns(UserWarning, match="a later backward reads"):
+    with pytest.warns(UserWarning, match="a `backward` after the call may read an array"):
         second = step(ROWS)
     second.backward()
 
