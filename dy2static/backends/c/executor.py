@@ -21,6 +21,7 @@ from ...threads.locks import cached_property
 from ..compiled_calls import Conversion
 from ..updates import alike, form
 from . import draws
+from .alike_regions import AlikeRegions
 from .emit import CFunction, write
 from .extents import is_grown
 from .headers import headers
@@ -55,6 +56,7 @@ class Shared:
     def __init__(self) -> None:
         self.parts = Parts()
         self.functions: List[Union[Region, UpdateRegion]] = []
+        self.alike: AlikeRegions[Region] = AlikeRegions()
 
     @cached_property
     def source(self) -> str:
@@ -76,11 +78,12 @@ class Bundle:
         self.regions: List[Region] = []
         self.updates: List[UpdateRegion] = []
         self.clock = clock
+        self._nodes = 0
         self._builds: List[compiler.Build] = []
 
     def __getstate__(self) -> Dict[str, Any]:
         """What another process needs to go on from here; a text that is shared is with each of its functions."""
-        kept = {name: getattr(self, name) for name in ("regions", "updates", "clock")}
+        kept = {name: getattr(self, name) for name in ("regions", "updates", "clock", "_nodes")}
         return {**kept, "parts": self.parts.used_in(self._functions()), "source": zlib.compress(self.source.encode(), 1)}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -88,10 +91,18 @@ class Bundle:
         vars(self).update(state, source=source, _builds=[])
 
     def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], layout: Optional[str] = None) -> "Region":
-        """One more region; layout: as of `Region`."""
-        region = Region(graph, fallback, len(self._shared.functions), self.parts, self.clock, layout)
-        self._shared.functions.append(region)
-        self.regions.append(region)
+        """The region of one more graph, which is that of an equal graph if there is one; layout: as of `Region`.
+
+        Not with a clock, which counts for each region, nor with a layout.
+        """
+        def made() -> "Region":
+            region = Region(graph, fallback, len(self._shared.functions), self.parts, self.clock, layout)
+            self._shared.functions.append(region)
+            return region
+        region = self._shared.alike.of(graph, made) if self.clock is None and layout is None else made()
+        if region not in self.regions:
+            self.regions.append(region)
+        self._nodes += region.nodes
         return region
 
     def add_updates(self, updates: Sequence[Update], numbers: Sequence[int]) -> None:
@@ -110,7 +121,7 @@ class Bundle:
     def nodes(self) -> int:
         """How many nodes there are in the regions, and in the updates."""
         updates = sum(len(region.graph.nodes) * len(region.members) for region in self.updates)
-        return sum(region.nodes for region in self.regions) + updates
+        return self._nodes + updates
 
     def clear(self) -> None:
         """There is nothing to compile any more."""
