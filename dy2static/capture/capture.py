@@ -145,6 +145,7 @@ class Capture:
         outputs = tuple(dict.fromkeys(v for end in ends for v in end.values() if v not in inputs))
         graph = self.root.build(outputs)
         self.placement.check(graph)
+        self.effects.guard_errors(graph)
         return Outcome(graph, tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),

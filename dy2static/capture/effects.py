@@ -4,13 +4,16 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Tuple, Type
 
-from ..heap.protection import is_protected
+from ..heap.protection import is_protected, may_be_caught
 from ..heap.shadows import ShadowList
 from ..ir.building import building
+from ..ir.graph import Graph
 from ..lowering import host
+from ..record.guards import ErrorsNotRaised
 from ..record.paths import Source
 from ..record.writes import DeleteItem, StoreState, Write
 from ..runtime.host_calls import Hole, StateCall, nothing
+from ..runtime.raised_errors import errors_are_raised
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -25,6 +28,16 @@ class Effects:
     def is_protected(self) -> bool:
         """Whether a failure here would be caught, or cleaned up after, by code of the user's."""
         return is_protected(self.capture.run.__func__.__code__)
+
+    def guard_errors(self, graph: Graph) -> None:
+        """Let every call look whether floating-point errors and warnings are raised where code of the user's could catch them."""
+        places = {node.loc for node in graph.walk() if node.loc is not None}
+        place = next(filter(may_be_caught, places), None)
+        if place is None:
+            return
+        if errors_are_raised():
+            self.capture.abort("floating-point errors or warnings are raised where a `try` or `with` may see them", at=place)
+        self.capture.heap.guard(ErrorsNotRaised())
 
     def store_writes(self, may_fail: bool = True) -> None:
         """Put pending writes into the program here, before something that could look, or fail."""

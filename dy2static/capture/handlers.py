@@ -113,4 +113,6 @@ HANDLERS: Dict[Any, Callable] = {
 }
 HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT, **STATE_HANDLERS})
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
+HANDLERS.update({function: _refuse("what becomes of warnings is changed")
+                 for function in (warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)})
 HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

@@ -13,12 +13,16 @@ import sys
 import types
 from typing import Any, List, NamedTuple, Tuple
 
+from ..errors import Location
 from ..threads.quiet import quiet
 from .locations import is_user_file
 from .ownership import is_library
 
 #: Context managers of libraries that do matter when something fails inside.
 _MANAGERS = ("suppress", "errstate", "ExitStack", "redirect_stdout", "redirect_stderr", "closing", "nullcontext")
+
+
+_SETTINGS = ("using_config", "no_backprop_mode", "force_backprop_mode", "init_scope", "using_device")
 
 
 class Block(NamedTuple):
@@ -39,6 +43,22 @@ def is_protected(entry: types.CodeType) -> bool:
                     return True
         frame = frame.f_back
     return False
+
+
+def may_be_caught(place: Location) -> bool:
+    """Whether a failure at this place, or at one of its callers, would be caught or cleaned up after, as far as the lines tell."""
+    return any(block.first <= line.line <= block.last and not _changes_settings(block)
+               for line in (place, *place.callers) if _may_be_users(line.file) for block in _blocks(line.file))
+
+
+def _changes_settings(block: Block) -> bool:
+    """Whether it is a ``with`` that only changes settings of Chainer."""
+    return bool(block.managers) and all(isinstance(expression, ast.Call) and _last_name(expression.func) in _SETTINGS
+                                        for expression in block.managers)
+
+
+def _last_name(expression: ast.expr) -> str:
+    return getattr(expression, "attr", getattr(expression, "id", ""))
 
 
 def _may_be_users(file: str) -> bool:

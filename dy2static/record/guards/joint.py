@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 from ...runtime import definitions
 from ...runtime.array_writes import Relation, relation
 from ...runtime.definitions import Definitions, Known
+from ...runtime.raised_errors import errors_are_raised
 from ...runtime.reports import reports_plainly
 from ..documents import need, pair_of
 from ..paths import Source
@@ -200,6 +201,23 @@ class PlainReports(JointGuard):
 
     def moved(self, move: _Move) -> Optional[Guard]:
         return PlainReports(_kept(self.observers, move))
+
+    def said(self, out: FileOut) -> None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorsNotRaised(JointGuard):
+    """NumPy's floating-point errors and warnings are no exceptions, which a ``try`` of the function might catch.
+
+    No saved model holds it: a model has no ``try``.
+    """
+
+    def describe(self) -> str:
+        return "floating-point errors or warnings are raised (`np.seterr`, `warnings.simplefilter`), inside a `try` or `with`"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"{writer.constant(errors_are_raised, 'raised')}()"
 
     def said(self, out: FileOut) -> None:
         return None
