@@ -1,6 +1,7 @@
 """Draws from generators of random numbers: done at every run, typed by the same draw from another generator."""
 from __future__ import annotations
 
+import operator
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
@@ -15,9 +16,11 @@ from ..library_facts.table import named
 from ..runtime.host_calls import flatten
 from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
+from ..symbolic.lists import StagedList
 from ..symbolic.sizes import Size, fitted_types, tried_with
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 from ..threads.quiet import quiet
+from .value_enumeration import MOST_VALUES
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -53,6 +56,9 @@ class Draws:
         """A draw from one of the two global generators: typed by the same draw from another one."""
         name = function.name if type(function) is BoundHostMethod else function.__name__
         self._check(name)
+        if name == "choice" and generator is random.Random and _are_objects(args, kwargs):
+            # the generator draws the place of the item
+            return self.capture.callee(operator.getitem)(args[0], self.draw(function, generator, range(len(args[0]))))
         if name in _CHOOSING and generator is random.Random and args and \
                 not (isinstance(args[0], (list, tuple, range)) and len(set(map(type, args[0]))) == 1):
             self.capture.abort(f"random.{name} from items that are not of one type")
@@ -131,3 +137,9 @@ class Draws:
             except ValueError:
                 continue
         return draw(*abstract_eval.typed(args, abstract_eval.shares), **abstract_eval.typed(kwargs, abstract_eval.shares))
+
+
+def _are_objects(args: Tuple, kwargs: Mapping[str, Any]) -> bool:
+    """Whether this is one list or tuple of a few items that are not all numbers: each may be a way through the function."""
+    return len(args) == 1 and not kwargs and isinstance(args[0], (list, tuple)) and type(args[0]) is not StagedList and \
+        0 < len(args[0]) <= MOST_VALUES and any(type(item) not in (bool, int, float) for item in args[0])

@@ -103,32 +103,35 @@ class NumberBounds:
         if bounds is not None:
             self._known[value] = bounds
 
-    def of_whole(self, item: Any, depth: int = _DEEPEST) -> Optional[Bounds]:
-        """The bounds of a whole number, or of the elements of an array of such; None where they are not known."""
+    def of_whole(self, item: Any, counted: bool = True, depth: int = _DEEPEST) -> Optional[Bounds]:
+        """The bounds of a whole number, or of the elements of an array of such; None where they are not known.
+
+        counted: also of numbers that follow from those that count the iterations of a loop.
+        """
         if type(item) is int:
             return item, item
         if not isinstance(item, Value) or getattr(item.type, "dtype", None) is None or item.type.dtype.kind not in "iu":
             return None
         found = self._known.get(item)
-        if found is None and item in self.capture.index_ranges.places:
+        if found is None and counted and item in self.capture.index_ranges.places:
             below = self.capture.index_ranges.places[item]
             found = (0, below - 1) if type(below) is int else None
         if found is None and depth:
-            found = self._of_node(producer(self.capture.builder, item), depth - 1)
+            found = self._of_node(producer(self.capture.builder, item), counted, depth - 1)
         if found is None or not all(type(bound) is int and _fits(bound, item.type.dtype) for bound in found):
             return None                                 # beyond its dtype, a number would be another one
         return found
 
-    def _of_node(self, node: Optional[Node], depth: int) -> Optional[Bounds]:
+    def _of_node(self, node: Optional[Node], counted: bool, depth: int) -> Optional[Bounds]:
         if node is None or not node.inputs:
             return None
         call = node.attrs.get("call")
         name = node.op.name if call is None else call.name
         if name in _SAME:
-            return self.of_whole(node.inputs[0], depth)
+            return self.of_whole(node.inputs[0], counted, depth)
         if call is None or call.kwargs or name not in _WHOLE:
             return None
-        given = [self.of_whole(node.inputs[part.index] if type(part) is Hole else part, depth) for part in call.args]
+        given = [self.of_whole(node.inputs[part.index] if type(part) is Hole else part, counted, depth) for part in call.args]
         return _WHOLE[name](*given) if given and None not in given else None
 
     def _of(self, item: Any) -> Optional[Bounds]:

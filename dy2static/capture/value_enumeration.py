@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .capture import Capture
 
 #: So many ways are tried, as a function may have ends.
-_MOST_VALUES = 8
+MOST_VALUES = 8
 
 #: What gives its operand, or one of its elements, as another type.
 _SAME = frozenset(("py_int", "cast", "int", "item", "getitem", "astype", "stop_gradient", "identity", "reshape", "index"))
@@ -21,14 +21,16 @@ _SAME = frozenset(("py_int", "cast", "int", "item", "getitem", "astype", "stop_g
 def value_of(capture: Capture, number: Any) -> Optional[int]:
     """The number, decided as this way through the function needs it; None where it may be one of many."""
     count = bound_of(capture, number)
-    if count is None or not 0 < count <= _MOST_VALUES:
+    if count is None or not 0 < count <= MOST_VALUES:
         return None
     return next((k for k in range(count - 1) if bool(number == k)), count - 1)
 
 
 def bound_of(capture: Capture, number: Any) -> Optional[int]:
     """What a whole number is certain to be below, and not negative; None where that is not known."""
-    return _bound(capture, number.now() if type(number) is SymbolicArray else number.value)
+    value = number.now() if type(number) is SymbolicArray else number.value
+    found, bounds = _bound(capture, value), capture.number_bounds.of_whole(value, counted=False)     # a loop is not cut up
+    return bounds[1] + 1 if found is None and bounds is not None and bounds[0] >= 0 else found
 
 
 def _bound(capture: Capture, value: Value, depth: int = 8) -> Optional[int]:
