@@ -80,6 +80,9 @@ class Emitter(Protocol):
     def constant(self, number: Any, dtype: Any) -> Value:
         """A number as a value of no dimensions."""
 
+    def number(self, value: Value) -> Any:
+        """The number that a value of no dimensions is; None if it is not known."""
+
     def name(self, value: Value) -> str:
         """The pointer to the memory of a value, which it gets now if it has none."""
 

@@ -159,6 +159,9 @@ class FunctionEmitter(FlowEmitter):
     def constant(self, number: Any, dtype: Any) -> Value:
         return self.places.constant(number, dtype)
 
+    def number(self, value: Value) -> Any:
+        return self.places.constants.get(value)
+
     def name(self, value: Value) -> str:
         pointer = self.memory.pointer(value)
         if pointer is None:

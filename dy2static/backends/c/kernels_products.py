@@ -31,14 +31,16 @@ one row in memory to the next.  steps: for axes of the stack, how many matrices 
     distance: Size
     steps: Tuple[Tuple[Size, Size, Size], ...]
 
-    def at(self, index: str, row: str = "") -> str:
-        """A pointer to one of them, from row ``row`` of the operand on."""
+    def at(self, index: str, row: str = "", column: str = "") -> str:
+        """A pointer to one of them, from this row or this column of the operand on."""
         terms = [self.first]
         for after, size, stride in self.steps:
             place = index if after == 1 else f"{index} / ({after})"
             terms.append(f"({place} % {size}) * {stride}" if size else f"{place} * {stride}")
         if row:
             terms.append(row if self.turned else f"{row} * {self.distance}")
+        if column:
+            terms.append(f"{column} * {self.distance}" if self.turned else column)
         return " + ".join(terms)
 
 
@@ -91,19 +93,19 @@ def matrix(emitter: Emitter, value: Value, turned: bool) -> Matrix:
     rows, columns = value.shape[-2:]
     s, t = place.strides[-2:]
     if place.base.ndim:
-        steps = _steps(value.shape[:-2], place.strides[:-2])
+        follow = steps(value.shape[:-2], place.strides[:-2])
         offset = [str(place.offset)] if place.offset else []
         offset += [f"{name} * {stride}" for name, stride in place.terms if stride]
         first = " + ".join([emitter.name(place.base), *offset])
         if (t == 1 or columns == 1) and (not_below(s, columns) or rows == 1):
-            return Matrix(first, int(turned), _distance(s, columns), steps)
+            return Matrix(first, int(turned), _distance(s, columns), follow)
         if (s == 1 or rows == 1) and (not_below(t, rows) or columns == 1):
-            return Matrix(first, int(not turned), _distance(t, rows), steps)
+            return Matrix(first, int(not turned), _distance(t, rows), follow)
     count = math.prod(value.shape[:-2])
     return Matrix(emitter.pointer(value), int(turned), at_least_one(columns), ((1, 0, rows * columns),) if count != 1 else ())
 
 
-def _steps(shape: Sequence[Size], strides: Sequence[Size]) -> Tuple[Tuple[Size, Size, Size], ...]:
+def steps(shape: Sequence[Size], strides: Sequence[Size]) -> Tuple[Tuple[Size, Size, Size], ...]:
     """How the matrices of a stack follow each other, those axes in one that go in one stride."""
     axes: List[Tuple[Size, Size]] = []
     for n, stride in zip(shape, strides):

@@ -136,7 +136,8 @@ class _Renderer:
             return
         self._open(inner[:-1])
         if sweep.block:
-            self._line(f"for (int64_t b = 0; b < {inner[-1].size}; b += {sweep.block}) {{")
+            begin, end = self._span(inner[-1])
+            self._line(f"for (int64_t b = {begin}; b < {end}; b += {sweep.block}) {{")
             self.depth += 1
         self._innermost(sweep, nested)
         self._close(bool(sweep.block))
@@ -165,7 +166,7 @@ class _Renderer:
         """The loop itself, or one for each of its stages."""
         begin, end = self._span(axis)
         if sweep.block:
-            begin, end = "b", f"(b + {sweep.block} < {axis.size} ? b + {sweep.block} : {axis.size})"
+            begin, end = "b", f"(b + {sweep.block} < {end} ? b + {sweep.block} : {end})"
         clauses = "".join(map(self._clause, sweep.totals_in_register + sweep.of_rows))
         place = self.emitter.variable("at")
         bodies, buffers, strip = distribute(sweep, axis.size, place)

@@ -1,7 +1,7 @@
 """Two stacks of products with a loop nest over rows between them, as attention is, block by block of rows.
 
 So the matrices between the products are never in memory as a whole: a block of rows stays in the cache until the second product
-has read it.  Each number is computed as it would be without that.
+has read it.  Each number is computed as it would be without that, except those that a mask drops (`masked_rows`).
 """
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from ..loops.parallelize import Share
 from ..loops.schedule import OWN_BYTES, schedule
 from .emitter import Emitter
 from .kernels_products import Matrix, common_size, matrix, suffix
+from .masked_rows import Span, is_moderate, kept_columns, mask_of, zeros_beside
 from .render_c import render
 
 #: A block has so many rows at most, and at least if they have more bytes than wanted; columns of a panel of the kernel of products,
 #: which packs rows of the first matrix in panels.
 _MOST, _LEAST, _BYTES, _TILE = 192, 96, 1 << 19, 16
+
+#: A block of which a mask drops columns has so many rows at most: fewer rows keep fewer columns.
+_MASKED = 64
 
 #: Shares of threads, each of which has memory for a block.
 _SHARES = 16
@@ -86,7 +90,8 @@ def write_chain(emitter: Emitter, chain: Chain) -> None:
     first, group, second, nest, scores, weights, passing = chain
     (result,) = second.outputs
     row, count, batch = scores.shape[-1], scores.shape[-2], math.prod(scores.shape[:-2])
-    rows = _block_rows(count, row * scores.dtype.itemsize)
+    mask = mask_of(emitter, group, scores, weights)
+    rows = _block_rows(count, row * scores.dtype.itemsize, mask is not None)
     blocks = -(-count // rows)
     share = Share("unit", batch * blocks, -(-batch * blocks // _SHARES))
     in_place = passing and group.nodes[-1].outputs[0] is weights and group.sweep[weights] == group.sweeps - 1
@@ -108,21 +113,31 @@ def write_chain(emitter: Emitter, chain: Chain) -> None:
     if in_place:
         emitter.put_at(weights, emitter.name(scores))
 
-    def product(a: str, distance: object, turned: int, b: Matrix, inner: object, to: Value) -> str:
-        columns = to.shape[-1]
-        return (f"    dy_gemm_{end}({turned}, {b.turned}, {some}, {columns}, {inner}, 1, {a}, {distance}, {b.at(m)}, {b.distance}, "
-                f"0, {emitter.name(to)} + {at} * {columns}, {columns});")
+    span = Span(row) if mask is None else Span(row, emitter.variable("columns"), emitter.variable("moderate"))
+    at_block = {value: f"{emitter.name(value)} + {at} * {value.shape[-1]}" for value in (scores, weights, result)}
 
-    text = render(dataclasses.replace(nest, share=None), emitter, _spans(nest, scores.shape, m, begin, some))
-    lines += [product(left.at(m, begin), left.distance, left.turned, right, common_size(first), scores),
-              *("    " + line for line in text.lines),
-              product(f"{emitter.name(weights)} + {at} * {row}", row, 0, last, row, result)]
-    emitter.part(["    " + line for line in (*lines, "}")], share)
+    def product(a: str, turned: int, b: str, operand: Matrix, sizes: str, to: str, distance: int) -> str:
+        return f"dy_gemm_{end}({turned}, {operand.turned}, {some}, {sizes}, 1, {a}, {b}, {operand.distance}, 0, {to}, {distance});"
+
+    spans = {**_spans(nest, scores.shape, m, begin, some), nest.inner[-1].name: span.loop}
+    text = render(dataclasses.replace(nest, share=None), emitter, spans)
+    made = [product(f"{left.at(m, begin)}, {left.distance}", left.turned, right.at(m, column=span.left), right,
+                    f"{span.width}, {common_size(first)}", span.of(at_block[scores]), row), *text.lines]
+    if mask is not None:
+        lines.insert(0, f"int {span.moderate} = -1;")
+        lines.append(f"    if ({begin} == 0) {span.moderate} = -1;")
+        operands = [(left, (count, common_size(first))), (right, (common_size(first), row)), (last, (row, result.shape[-1]))]
+        moderate = " && ".join(is_moderate(operand, shape, m, end) for operand, shape in operands)
+        made = kept_columns(made, span, mask, mask.matrix(emitter).at(m, begin), some, moderate, at_block[weights], end)
+        made += [] if passing else zeros_beside(span, some, at_block[weights], type)
+    made.append(product(f"{span.of(at_block[weights])}, {row}", 0, last.at(m, span.left), last,
+                        f"{result.shape[-1]}, {span.width}", at_block[result], result.shape[-1]))
+    emitter.part(["    " + line for line in (*lines, *("    " + line for line in made), "}")], share)
 
 
-def _block_rows(count: int, nbytes: int) -> int:
+def _block_rows(count: int, nbytes: int, is_masked: bool) -> int:
     """How many rows a block has: about equal blocks, of whole tiles."""
-    most = min(_MOST, max(_LEAST, _BYTES // nbytes))
+    most = _MASKED if is_masked else min(_MOST, max(_LEAST, _BYTES // nbytes))
     each = -(-count // -(-count // most))
     return min(count, -(-each // _TILE) * _TILE)
 
