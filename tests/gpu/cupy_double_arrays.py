@@ -202,8 +202,6 @@ class ndarray:
             if key is not Ellipsis and key != slice(None):
                 raise TypeError(f"Unsupported type {type(value)}")
             value = np.broadcast_to(value, self.shape)
-        elif isinstance(key, ndarray) and key.dtype == bool and isinstance(value, ndarray) and value.size > 1:
-            raise NotImplementedError("the stand-in assigns numbers by masks, not arrays")
         call(np.ndarray.__setitem__, (self, wrapped_key(self, key), value), {}, host=True)
 
     def __bool__(self):

@@ -33,6 +33,8 @@ def test_results_without_axes_are_arrays():
 def test_indices_wrap_and_nothing_is_warned_of():
     a = cupy.array(A)
     assert a[cupy.array([0, 2])].tolist() == a[cupy.array([0, 0])].tolist() == a.take(cupy.array([-2, 4]), 0).tolist()
+    a[a > 3] = cupy.array([7, 8], np.float32)
+    assert a.tolist() == [[0, 1, 2], [3, 7, 8]]
     with np.errstate(all="raise"):
         assert np.isnan(float(cupy.log(a - 9).sum())) and int(cupy.array(1) // 0) == 0
     with pytest.raises(IndexError):
