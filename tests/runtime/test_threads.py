@@ -117,25 +117,23 @@ def test_observing_and_capturing_at_once():
     assert chainer.FunctionNode.apply is apply
 
 
-class Waiting(Doubling):
-    """In eager mode its forward waits."""
-
-    going, count = threading.Event(), threading.Semaphore(0)
-
-    def forward(self, inputs):
-        self.count.release()
-        assert self.going.wait(60)
-        return super().forward(inputs)
-
-
 def test_calls_that_wait_for_the_first_one_do_not_count_as_tries():
     """The types of results are learned from an eager call, which has not ended; other threads call the function meanwhile."""
+    going, count = threading.Event(), threading.Semaphore(0)
+
+    class Waiting(Doubling):
+        """In eager mode its forward waits."""
+
+        def forward(self, inputs):
+            count.release()
+            assert going.wait(60)
+            return super().forward(inputs)
     static, results = to_static(lambda x: Waiting().apply((F.relu(x),))[0]), []
     threads = [threading.Thread(target=lambda: results.append(static(array(2, 3)).array)) for _ in range(6)]
-    for count, thread in enumerate(threads):
+    for thread in threads:
         thread.start()
-        assert Waiting.count.acquire(timeout=60), count
-    Waiting.going.set()
+        assert count.acquire(timeout=60)
+    going.set()
     for thread in threads:
         thread.join(60)
     assert len(results) == 6 and not static.dispatcher.fallback.refused
