@@ -110,7 +110,9 @@ class Dispatcher:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
-        self.cache.note(Miss(self._lookup.again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
+        with self._lock:                                # another thread may capture, and reads what varies
+            reason = self._lookup.again(args, kwargs)[1]
+        self.cache.note(Miss(reason, "runs eagerly, as do the next: captures do not pay"))
         return self.fallback.run(args, kwargs)
 
     def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -351,11 +353,12 @@ class Dispatcher:
 
     def clear(self) -> None:
         """Forget everything learned."""
-        self.cache.clear()
-        self.budget.clear()
-        self._told = False
-        for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts):
-            learned.clear()
+        with self._lock:
+            self.cache.clear()
+            self.budget.clear()
+            self._told = False
+            for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts):
+                learned.clear()
 
 
 def _with_values(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Tuple, Mapping[str, Any]]:

@@ -17,6 +17,7 @@ from dy2static import pipeline, to_static
 from dy2static.heap.aborts import CaptureAborted
 from dy2static.heap.global_state_guard import undisturbed
 from dy2static.parts.divided import Divided, Parts
+from dy2static.runtime.budget import Verdict
 from dy2static.symbolic.patches import patched
 from dy2static.threads.alive import Alive
 
@@ -179,6 +180,18 @@ def test_whether_parts_pay_is_asked_by_one_thread_at_a_time():
             return True
     divided._used = [Part()]
     assert divided.is_worth_it() is True and entered == [False]
+
+
+def test_what_varies_changes_while_no_other_thread_captures(monkeypatch):
+    """A capture reads it; where captures no longer pay, calls look at the programs, too, and note what varies."""
+    static, held = to_static(lambda x, n: F.relu(x) * n), []
+    dispatcher = static.dispatcher
+    static(array(2, 3), 2)
+    note = dispatcher.varying.note
+    monkeypatch.setattr(dispatcher.varying, "note", lambda guards: (held.append(dispatcher._lock._is_owned()), note(guards)))
+    monkeypatch.setattr(dispatcher.budget, "ask", lambda: Verdict.PAUSE)
+    np.testing.assert_allclose(static(array(2, 3), 3).array, np.maximum(array(2, 3), 0) * 3)
+    assert held == [True]
 
 
 def test_config_of_each_thread():
