@@ -14,8 +14,13 @@ _stand_ins: Set[type] = set()                           # the classes that stand
 
 
 def ask_right_first(cls: type, base: type, names: Iterable[str]) -> None:
-    """Let these operators of a class that stands for ``base`` ask instances of other subclasses of ``base`` first."""
+    """Let these operators of a class that stands for ``base`` ask instances of other subclasses of ``base`` first.
+
+    Errors of Python name ``base``, too.  Libraries call the class of an item to make one like it (``dataclasses.asdict``).
+    """
     _stand_ins.add(cls)
+    cls.__name__ = base.__name__
+    cls.__new__ = lambda made, *args: base.__new__(made) if len(args) > 1 else base(*args)      # type: ignore[method-assign]
     for name in names:
         setattr(cls, name, _asking(getattr(cls, name), base, _REFLECTED[name]))
 
@@ -36,6 +41,13 @@ def _asking(method: Callable, base: type, reflected: str) -> Callable:
 def adds_itself(items: Any) -> bool:
     """Whether ``a_list += items`` is ``items.__radd__(a_list)``: lists have no addition of numbers, which Python tries first."""
     return hasattr(type(items), "__radd__") and _stand_ins.isdisjoint(type.mro(type(items)))
+
+
+def added(items: list, other: Any) -> Any:
+    """``a_list + other``, where the other is no list: what its ``__radd__`` returns, or Python's error."""
+    reflected = getattr(type(other), "__radd__", None)
+    found = NotImplemented if reflected is None else reflected(other, items)
+    return list.__add__(items, other) if found is NotImplemented else found
 
 
 def updated(made: dict, other: dict) -> dict:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Type
 from ..record.guards import KeyAbsent, KeysMatch, LengthMatch
 from ..record.paths import Item, Length, Source
 from ..record.writes import AssignList, AssignSet, Change, DeleteItem, ExtendList, SetItem, SetListItem, Write
-from .right_operands import COMPARISONS, adds_itself, ask_right_first, updated
+from .right_operands import COMPARISONS, added, adds_itself, ask_right_first, updated
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -320,10 +320,10 @@ class ShadowList(list):
 
     def __add__(self, other: Any) -> Any:
         self.meet(other)
-        if hasattr(type(other), "symbolic" if isinstance(other, list) else "__radd__"):     # a list that knows more, or no list
-            return NotImplemented
+        if not isinstance(other, list):
+            return added(self, other)
         load_other(self, other)
-        return list.__add__(self, other)
+        return NotImplemented if hasattr(type(other), "symbolic") else list.__add__(self, other)   # that list knows more
 
     def __radd__(self, other: Any) -> Any:
         if not isinstance(other, list):

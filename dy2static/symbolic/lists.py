@@ -8,7 +8,7 @@ import sys
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
-from ..heap.right_operands import COMPARISONS, adds_itself, ask_right_first
+from ..heap.right_operands import COMPARISONS, added, adds_itself, ask_right_first
 from ..heap.shadows import load_other
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -283,7 +283,7 @@ class StagedList(list):
         return self
 
     def __add__(self, other: Any) -> "StagedList":
-        return self._followed_by(other) if isinstance(other, list) else NotImplemented
+        return self._followed_by(other) if isinstance(other, list) else added(self, other)
 
     def __radd__(self, other: Any) -> "StagedList":
         return StagedList(self.capture, other)._followed_by(self) if isinstance(other, list) else NotImplemented

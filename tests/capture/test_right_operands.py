@@ -1,5 +1,6 @@
 """Operators that ask the right operand first, and ``__getattr__``, which Python calls once for an attribute."""
 import collections
+import dataclasses
 
 import chainer.functions as F
 import numpy as np
@@ -182,6 +183,29 @@ def missing_attributes(state, x):
     return found, item.scale
 
 
+@dataclasses.dataclass
+class Record:
+    """What `dataclasses.asdict` copies: it calls the classes of lists and dicts."""
+
+    rows: list
+    names: dict
+
+
+def copied_records(state, x):
+    return dataclasses.asdict(Record([[1], 2], {"a": [3]})), dataclasses.astuple(Record(list(state.plain), dict(state.dict)))
+
+
+def caught_errors(state, x):
+    found = []
+    for item in ([1], state.plain, state.dict):
+        for action in (lambda: item + 1, lambda: item < 3, lambda: item.nothing, lambda: {item: 1}, lambda: int(item), lambda: item - item):
+            try:
+                action()
+            except (TypeError, AttributeError) as error:
+                found.append(str(error))
+    return found
+
+
 def plain(item):
     """The item, comparable: arrays and dicts as lists."""
     if isinstance(item, np.ndarray):
@@ -189,7 +213,8 @@ def plain(item):
     return [type(item).__name__, *map(plain, item)] if isinstance(item, (list, tuple)) else item
 
 
-@pytest.mark.parametrize("function", [of_classes, of_lists, of_dicts, of_collections, lists_and_arrays, of_deques, missing_attributes])
+@pytest.mark.parametrize("function", [of_classes, of_lists, of_dicts, of_collections, lists_and_arrays, of_deques, missing_attributes,
+                                      copied_records, caught_errors])
 def test_the_same_operand_is_asked_as_in_eager_mode(function):
     def program(state, x):
         for _ in range(10):                             # a function that is worth compiling
