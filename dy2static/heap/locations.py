@@ -7,7 +7,7 @@ import os
 import sys
 import sysconfig
 import types
-from typing import Any, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import chainer
 import numpy
@@ -30,6 +30,10 @@ _START = os.path.join(OURS, "pipeline.py")
 
 #: Files that are no user's, as far as they have been met.
 _OTHERS = {_START}
+
+#: What `user_location` has found, by the instructions that run, and the code of these, so that nothing else gets its ids.
+_found: Dict[Tuple[int, ...], Tuple[Optional[Location], List[types.CodeType]]] = {}
+_MOST_FOUND = 4096
 
 
 @functools.lru_cache(maxsize=4096)
@@ -54,7 +58,15 @@ def is_user_code(code: types.CodeType) -> bool:
 
 def user_location() -> Optional[Location]:
     """The innermost running line that is the user's, and those that led to it; None outside user code."""
-    return _place(_outwards(sys._getframe(1)))
+    frames = list(_user_frames(sys._getframe(1)))
+    codes = [code for frame in frames for code in (frame.f_code, frame.f_code if frame.f_back is None else frame.f_back.f_code)]
+    key = (*map(id, codes), *[frame.f_lasti for frame in frames])
+    known = _found.get(key)
+    if known is None:
+        if len(_found) >= _MOST_FOUND:
+            _found.clear()
+        known = _found[key] = _place([(frame, frame.f_lineno) for frame in frames]), codes
+    return known[0]
 
 
 def error_location(error: BaseException) -> Optional[Location]:
@@ -91,11 +103,17 @@ def definition(function: types.FunctionType) -> Optional[Location]:
 
 def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:
     """The running frames of the user's files, and their lines, from one to where the capture began, innermost first."""
+    for each in _user_frames(frame):
+        yield each, each.f_lineno                       # Python has to search for the line
+
+
+def _user_frames(frame: Any) -> Iterator[Any]:
+    """The running frames of the user's files, from one to where the capture began, innermost first."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file not in _OTHERS:
             if is_user_file(file):
-                yield frame, frame.f_lineno             # Python has to search for the line
+                yield frame
             elif not file.startswith("<"):              # texts that are generated have ever new names
                 _OTHERS.add(file)
         elif file == _START:
