@@ -188,6 +188,8 @@ GUARDS = (
     (guards.DefinitionsMatch(Definitions(())), "() and definitions.changed()", "a class or a function of a library was replaced"),
     (guards.PlainReports((SELF,)), "not reports(x0)",
      "the current reporter is one of the user's, or does not know an object that reports"),
+    (guards.ErrorsNotRaised(), "raised()",
+     "floating-point errors or warnings are raised (`np.seterr`, `warnings.simplefilter`), inside a `try` or `with`"),
 )
 
 
