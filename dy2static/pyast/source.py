@@ -172,6 +172,7 @@ class _File:
     def __init__(self, name: str, text: str, flags: int):
         self.name, self.text, self.flags = name, text, flags
         self.codes: Dict[int, List[types.CodeType]] = {}
+        self.lambdas: Dict[ast.AST, Optional[types.CodeType]] = {}
         try:
             self.statements = ast.parse(text, name).body
         except SyntaxError:
@@ -209,7 +210,7 @@ class _File:
         same = [
             entry
             for entry in candidates
-            if _same(bare, self._compiled_alone(code.co_firstlineno, entry, candidates))
+            if _same(bare, self._alone_at(code.co_firstlineno, entry, candidates))
         ]
         spans = list(_columns(code))
         inside = [entry[:2] for entry in same if all(_contains(entry[0], span) for span in spans)]
@@ -223,6 +224,12 @@ class _File:
             except SyntaxError:  # an edited file may parse and yet not compile
                 self.codes[index] = []
         return self.codes[index]
+
+    def _alone_at(self, line: int, entry: _Entry, candidates: List[_Entry]) -> Optional[types.CodeType]:
+        node = entry[0]
+        if node not in self.lambdas:
+            self.lambdas[node] = self._compiled_alone(line, entry, candidates)
+        return self.lambdas[node]
 
     def _compiled_alone(self, line: int, entry: _Entry, candidates: List[_Entry]) -> Optional[types.CodeType]:
         """The code of one of several lambdas of a line: compiled in its place, but on a line of its own."""
