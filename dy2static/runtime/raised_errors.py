@@ -5,11 +5,15 @@ import warnings
 
 import numpy as np
 
-_OF_LIBRARIES = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+from ..errors import CheckWarning, ExportWarning, FallbackWarning, SaveWarning, SettingWarning
+
+#: What computations do not give.
+_OTHERS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning,
+           CheckWarning, ExportWarning, FallbackWarning, SaveWarning, SettingWarning)
 
 
 def errors_are_raised() -> bool:
     """Whether a floating-point error calls code or raises, or a warning raises that computations may give."""
     if not {"raise", "call"}.isdisjoint(np.geterr().values()):
         return True
-    return any([action == "error" and not issubclass(category, _OF_LIBRARIES) for action, _, category, *_ in warnings.filters])
+    return any([action == "error" and not issubclass(category, _OTHERS) for action, _, category, *_ in warnings.filters])

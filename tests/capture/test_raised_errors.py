@@ -115,6 +115,7 @@ def test_compiled_as_long_as_nothing_is_raised(function):
     compiled, x = to_static(function, backend="numpy", strict=True), np.full(2, 0.5, np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Told)
+        warnings.simplefilter("error", FallbackWarning)
         for _ in range(3):
             compiled(x, x)
     assert compiled.stats()["captures"] == 1
