@@ -26,11 +26,12 @@ _SETTINGS = ("using_config", "no_backprop_mode", "force_backprop_mode", "init_sc
 
 
 class Block(NamedTuple):
-    """The body of a ``try`` or ``with``: its lines, and the context managers of a ``with``."""
+    """The body of a ``try`` or ``with``: its lines, the context managers of a ``with``, and the name of the function it is in."""
 
     first: int
     last: int
     managers: Tuple[Any, ...] = ()
+    function: str = ""
 
 
 def is_protected(entry: types.CodeType) -> bool:
@@ -47,8 +48,13 @@ def is_protected(entry: types.CodeType) -> bool:
 
 def may_be_caught(place: Location) -> bool:
     """Whether a failure at this place, or at one of its callers, would be caught or cleaned up after, as far as the lines tell."""
-    return any(block.first <= line.line <= block.last and not _changes_settings(block)
+    return any(block.first <= line.line <= block.last and _is_in(line, block) and not _changes_settings(block)
                for line in (place, *place.callers) if _may_be_users(line.file) for block in _blocks(line.file))
+
+
+def _is_in(line: Location, block: Block) -> bool:
+    """Whether a line in the text of a block runs in it: the block may only make the function, which another place calls."""
+    return block.function in ("", line.function.rpartition(".")[2])
 
 
 def _changes_settings(block: Block) -> bool:
@@ -77,16 +83,18 @@ def _blocks(file: str) -> Tuple[Block, ...]:
     except (SyntaxError, ValueError, RecursionError):
         return (Block(1, sys.maxsize),)
     found: List[Block] = []
-    waiting: List[Any] = [tree]
+    waiting: List[Tuple[Any, str]] = [(tree, "")]
     while waiting:
-        node = waiting.pop(0)
+        node, function = waiting.pop(0)
+        function = node.name if isinstance(node, ast.FunctionDef) else function
         for field in _STATEMENTS:                       # in expressions there are none
-            waiting += getattr(node, field, ())
+            waiting += [(inner, function) for inner in getattr(node, field, ())]
         if isinstance(node, ast.With):
-            found.append(Block(node.body[0].lineno, _last(node.body), tuple(item.context_expr for item in node.items)))
+            managers = tuple(item.context_expr for item in node.items)
+            found.append(Block(node.body[0].lineno, _last(node.body), managers, function))
         elif type(node).__name__ in ("Try", "TryStar"):
             body = node.body + (node.orelse + [s for h in node.handlers for s in h.body] if node.finalbody else [])
-            found.append(Block(node.body[0].lineno, _last(body)))
+            found.append(Block(node.body[0].lineno, _last(body), (), function))
     return tuple(found)
 
 

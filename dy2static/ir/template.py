@@ -88,14 +88,15 @@ def count_numbers(index: Tuple[Any, ...]) -> int:
     return sum(is_window(entry) or isinstance(entry, str) and entry == AT for entry in index)
 
 
-def index_source(index: Tuple[Any, ...]) -> str:
+def index_source(index: Tuple[Any, ...], start: str = "{}") -> str:
     """The text between the brackets of a basic index: ``0, 1:3, None``.  It always selects an array, never a scalar.
 
     index: ints, None for a new axis, ``(start, stop, step)`` for slices, None where left out, and `AT`, or ``(AT, n)``, for
-    each of the operands ``numbers``, in their order.
+    each of the operands ``numbers``, in their order.  start: the form of the operand of an ``(AT, n)``.
     """
     holes = (f"{{numbers_{k}}}" for k in range(len(index)))
-    parts = [_window_source(next(holes), part[1]) if is_window(part) else _slice_source(*part) if isinstance(part, tuple) else
+    parts = [_window_source(start.format(next(holes)), part[1]) if is_window(part) else
+             _slice_source(*part) if isinstance(part, tuple) else
              next(holes) if part == AT else attr_source(part) for part in index]
     if not any(isinstance(part, tuple) for part in index):
         parts.append("...")

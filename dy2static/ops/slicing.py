@@ -99,7 +99,7 @@ def _getitem_infer(x: Tensor, *, index: Tuple[Any, ...]) -> Tensor:
 
 
 def _index_holes(*_: Any, index: Tuple[Any, ...], **attrs: Any) -> Dict[str, str]:
-    return {"index": index_source(index)}
+    return {"index": index_source(index), "read": index_source(index, "int({})")}
 
 
 getitem = declare(
@@ -156,7 +156,7 @@ getitem_at: OpDef = declare(
     "getitem_at", "x *numbers", {"index": ()}, kind="view", view=True, may_raise=True,
     canonical=lambda x, *numbers, index: {"index": normal_index(index, x.shape)}, infer=_at_numbers,
     vjp=lambda g, y, x, *numbers, index: (scatter_at(g, *numbers, index=index, shape=x.shape), *[None] * len(numbers)),
-    numpy="{x}[{index}]", holes=_index_holes,
+    numpy="{x}[{index}]", cupy="{x}[{read}]", holes=_index_holes,
     onnx=indexing.getitem,
     samples=(sample((3, 2), np.array(1), index=AT), sample((3, 2), np.array(2), np.array(-1), index=(AT, AT)),
              sample((2, 3, 4), np.array(1), index=(0, AT, slice(1, 3))), sample((2, 3), np.array(-2), index=(None, Ellipsis, AT)),
@@ -168,12 +168,13 @@ scatter_at: OpDef = declare(
     canonical=lambda x, *numbers, index, shape: {"index": normal_index(index, sizes(shape)), "shape": sizes(shape)},
     infer=_scatter_at_infer,
     vjp=lambda g, y, x, *numbers, index, shape: (getitem_at(g, *numbers, index=index), *[None] * len(numbers)),
-    numpy="{out}[...] = 0\n{out}[{index}] = {x}", holes=_index_holes,
+    numpy="{out}[...] = 0\n{out}[{index}] = {x}", cupy="{out}[...] = 0\n{out}[{read}] = {x}", holes=_index_holes,
     onnx=indexing.scatter_slice,
     samples=(sample((2,), np.array(1), index=AT, shape=(3, 2)), sample((), np.array(2), np.array(-1), index=(AT, AT), shape=(3, 2)),
              sample((4,), np.array(1), index=(0, AT), shape=(2, 3, 4)),
              sample((3, 2, 2), np.array(1), np.array(0), index=(slice(None), (AT, 2), (AT, 2)), shape=(3, 4, 3))),
 )
+
 
 def _span_infer(x: Tensor, *bounds: Type, axis: int, given: str, extents: Tuple[Any, ...]) -> Tensor:
     if len(bounds) != len(given) or any(b.shape != () or b.dtype.kind not in "iu" for b in bounds):

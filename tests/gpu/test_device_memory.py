@@ -25,7 +25,7 @@ def function(x):
 
 def waiting():
     """How many arenas wait."""
-    return sum(len(pool.free) for pool in list(segment._pools))
+    return sum(len(pool.free) for pool in segment._pools.all())
 
 
 def ready(backend):

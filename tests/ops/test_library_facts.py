@@ -86,6 +86,8 @@ OTHER_LISTS = {
     "backends/host/calls.py": "builtins that generated Python writes by their names",
     "capture/handlers.py": "handlers: what a call becomes",
     "export/draws.py": "lowerings of draws",
+    "heap/global_state_guard.py": "methods of generators that draw nothing",
+    "heap/objects.py": "operators for which the right operand may be asked first",
     "runtime/functions.py": "the messages of errors about matrices",
     "control_flow/staging.py": "handlers of calls that transformers write",
     "export/to_c/entry.py": "the words of C and C++",
