@@ -62,7 +62,7 @@ class Memory:
 class Unsure:
     """Stands for the memory of an array while it is not known whether the array is a view of another one that was written.
 
-    decision: what the run decides by; None if no decision of the run tells.
+    decision: what the run decides by; None if there is no such decision.
     """
 
     source = None
