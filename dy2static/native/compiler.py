@@ -245,6 +245,8 @@ class Build:
                 self._failed = BuildFailed(f"{shlex.join(self._maker.command)} does not run: {reason}")
                 return True
         finally:
+            if mine and self._process is None:
+                claim.remove()                  # nobody would: only who builds a library removes the file
             claim.release()
         self._until = time.monotonic() + float(config.CC_SECONDS.value)
         _running.append(self)

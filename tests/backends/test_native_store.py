@@ -246,6 +246,23 @@ def test_concurrent_processes(folder):
     assert len(list(folder.iterdir())) == 3 and all(store._is_sound(str(path)) for path in folder.iterdir())
 
 
+def test_who_waits_for_another_process_leaves_no_claim(folder):
+    """The other process ends between a look for the library and the claim of it."""
+    source = TEXT % 44
+    other = store.Claim(compiler.key_of(source, compiler.compiler(), compiler._all_flags(())))
+    assert other.take()
+    build = compiler.start(source)
+    try:
+        assert not build.ready()
+        other.remove()
+    finally:
+        other.release()
+    assert not build.ready()                         # it may be about to appear
+    assert not list(folder.iterdir())
+    assert build.library().handle.answer() == 44
+    assert [path.suffix for path in folder.iterdir()] == [".so"]
+
+
 @pytest.mark.parametrize("value", ["/nowhere/cc", "no-such-compiler"])
 def test_no_compiler(folder, value):
     with config.CC.set(value):
