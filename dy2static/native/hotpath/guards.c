@@ -1,8 +1,8 @@
 /* The guards of a program as a table of rows, which `hot_check` walks: each gives a value, or tells whether a guard holds.
 
-   A row is its number (hotpath.py lists them), and what it works on: numbers of values that earlier rows gave, of constants,
-   or plain ones.  Values are borrowed: what they were read from holds them, and no Python code runs before all rows are done.
-   What a row does not know, the Python function of the same guards answers instead.
+   A row is its number (`ROWS` in `__init__.py` lists them), and what it works on: numbers of values that earlier rows gave, of
+   constants, or plain ones.  Values are borrowed: what they were read from holds them, and no Python code runs before all rows
+   are done.  What a row does not know, the Python function of the same guards answers instead.
 
    Up to Python 3.12, a dict has a number that no other dict ever had, and that changes whenever an entry does.  A dict with the
    number that it had when all guards held last is not asked again: its entries are the values that were found then.  From 3.13

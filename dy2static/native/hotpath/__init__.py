@@ -5,15 +5,17 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Tuple
 
-from . import compiler, library
+from .. import compiler, library
 
-#: The rows of guard tables, by their numbers.  guard_table.c says what each does with what stands behind it.
+#: The rows of guard tables, by their numbers.  guards.c says what each does with what stands behind it.
 ROWS = ("argument", "keyword", "constant", "vars", "attribute", "cell", "item", "element", "class_attribute",
         "thread_attribute", "creator", "device", "data", "variable", "type", "is", "same", "equals", "texts", "absent",
         "keys", "length_of_dict", "length_of_list", "length_of_tuple", "array", "layout", "distinct", "apart", "state")
 
-_SOURCE = f"enum {{{', '.join([f'ROW_{word}' for word in ROWS])}}};\n" + "".join(
-    [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("hotpath.c", "guard_table.c")])
+#: One text: each file uses what the files before it define.
+_FILES = ("objects", "arrays", "variables", "backward", "links", "updates", "guards")
+_SOURCE = f"enum {{{', '.join([f'ROW_{word}' for word in ROWS])}}};\n" + "\n".join(
+    [Path(__file__).with_name(f"{name}.c").read_text(encoding="utf-8") for name in _FILES])
 _FLAGS = ("-O1", "-ftree-loop-vectorize")               # half the time to compile of -O3, and as fast
 
 
