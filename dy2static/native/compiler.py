@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import os
@@ -199,7 +200,9 @@ class Build:
         try:
             self.made = library.load(self._path)
         except OSError as reason:
-            self._failed = self._useless(reason)
+            if os.path.exists(self._path):
+                self._failed = self._useless(reason)
+            self._path = None                   # another process has removed it meanwhile: it is made again
 
     def _advance(self, seconds: float) -> bool:
         """Make progress for so many seconds at most.  Returns whether the library is finished, or has failed."""
@@ -234,6 +237,10 @@ class Build:
         if not mine:
             self._others_until = now + _PUBLISHED
         try:
+            if mine:                            # another process may have ended between the look for the library and the claim
+                self._path = store.find(self.key)
+                if self._path is not None:
+                    return True
             if not late and (not mine or now < self._others_until):
                 return False                    # the library is about to appear
             self._draft = store.Draft(self.key, claim if mine else None)
@@ -275,7 +282,7 @@ class Build:
         else:
             _worked.add(self._maker)
             self._path = draft.publish()
-        if _queued:
+        with contextlib.suppress(IndexError):   # none is queued, or another thread was faster
             _queued.pop(0).ready()
         return True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import tempfile
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import store
@@ -52,8 +53,10 @@ def fetch(name: str) -> Optional[str]:
     folder = _folders.get(os.getpid()) or _folders.setdefault(os.getpid(), store.temporary_folder())
     path = os.path.join(folder, f"{name}.so")
     if not os.path.exists(path):
-        with open(path, "wb") as file:
+        handle, draft = tempfile.mkstemp(dir=folder)
+        with open(handle, "wb") as file:
             file.write(_trusted[name])
+        os.replace(draft, path)             # whole, or not there: another thread may look for it
     return path
 
 

@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import config
 from .announce import announce
@@ -34,6 +34,7 @@ TEXT, CODE = ".text", ".code"       # what programs are made from; code of conve
 MEASURED = ".measured"              # algorithms of a GPU
 _KINDS = (_LIBRARY, TEXT, CODE, MEASURED)
 _checked: Dict[str, str] = {}       # wanted directory -> the one that is used
+_open: Set[int] = set()             # the files of claims
 
 
 def fetch(key: str, make: Callable[[str], None]) -> str:
@@ -100,11 +101,8 @@ def keep_text(key: str, content: bytes, kind: str = TEXT) -> None:
 
 def body(key: str) -> Optional[bytes]:
     """What was made under this key, as the compiler wrote it; None where there is no sound library."""
-    path = os.path.join(directory(), key + _LIBRARY)
-    if not _is_sound(path):
-        return None
-    with open(path, "rb") as file:
-        return file.read()[:-_FOOTER]
+    found = _sound(os.path.join(directory(), key + _LIBRARY))
+    return found if found is not None and is_whole(found) else None
 
 
 class Claim:
@@ -126,6 +124,7 @@ class Claim:
             if self._file < _OF_SHELLS:
                 self._file, low = fcntl.fcntl(self._file, fcntl.F_DUPFD_CLOEXEC, _OF_SHELLS), self._file
                 os.close(low)
+            _open.add(self._file)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.release()
@@ -137,7 +136,9 @@ class Claim:
     def release(self) -> None:
         """Close the file in this process; processes that were given it still hold the claim."""
         if self._file is not None:
-            os.close(self._file)
+            if self._file in _open:             # not after a fork
+                _open.remove(self._file)
+                os.close(self._file)
             self._file = None
 
     @property
@@ -148,6 +149,16 @@ class Claim:
     def remove(self) -> None:
         """Remove the file, when the library has been made."""
         _remove(self._path)
+
+
+def _leave_claims() -> None:
+    """In a forked process: the claims are those of its parent, however long this process lives."""
+    while _open:
+        os.close(_open.pop())
+
+
+if hasattr(os, "register_at_fork"):     # not on Windows
+    os.register_at_fork(after_in_child=_leave_claims)
 
 
 class Draft:

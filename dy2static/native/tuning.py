@@ -7,6 +7,7 @@ and number of threads: a table of another machine is never read, and one that is
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -170,9 +171,9 @@ class Table:
     def put(self, choice: str, subject: str, found: Measured) -> None:
         """Keep what was measured, with what other processes have measured meanwhile; in this process alone if there is no disk."""
         nanoseconds = {name: round(s * 1e9) if s < math.inf else None for name, s in found.seconds.items()}
-        self._known[f"{choice}: {subject}"] = {"winner": found.winner, "nanoseconds": nanoseconds}
-        self._known = {**entries_of(self.path), **self._known}
-        document = {"machine": self.machine, "entries": self._known, "checksum": _checksum(self._known)}
+        entry = {"winner": found.winner, "nanoseconds": nanoseconds}
+        known = self._known = {**entries_of(self.path), **self._known, f"{choice}: {subject}": entry}    # threads may read it
+        document = {"machine": self.machine, "entries": known, "checksum": _checksum(known)}
         try:
             handle, draft = tempfile.mkstemp(prefix=".new-", dir=os.path.dirname(self.path))
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -232,5 +233,6 @@ def clear() -> int:
     """Remove all tables from the disk; returns how many.  This process keeps what it knows."""
     paths = [path for path, _, _ in kept()]
     for path in paths:
-        os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):            # another process was faster
+            os.unlink(path)
     return len(paths)

@@ -13,6 +13,7 @@ from chainer.backends import cuda
 from chainer.optimizers import adam, momentum_sgd, sgd
 from chainer.variable import Parameter, Variable, VariableNode
 
+from .. import config
 from ..errors import BackendError
 from ..native import compiler, hotpath
 from ..runtime import array_writes, backprop, definitions, guard_tests, node, stores, updating
@@ -40,24 +41,28 @@ _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
 
 
 def prepare() -> None:
-    """`start` now, if that library has been compiled on this machine before; else in a while, beside everything else."""
+    """`start` now, if that library has been compiled on this machine before; else in a while, beside everything else.
+
+    With ``DY2STATIC_BACKGROUND=0`` calls wait for it.
+    """
     if _waiting or not _unused:
         return
     try:
         kept = hotpath.is_kept()
     except BackendError:
         return
-    if kept:
+    if kept or not config.BACKGROUND.value:
         start()
     else:
-        _waiting.append(threading.Timer(_SECONDS, start))
-        _waiting[0].daemon = True
-        _waiting[0].start()
+        timer = threading.Timer(_SECONDS, start)
+        timer.daemon = True
+        _waiting.append(timer)                          # another thread may have come here at the same time: then there are two
+        timer.start()
 
 
 def is_coming() -> bool:
     """Whether the functions are about to be compiled, or are being compiled."""
-    return bool(_waiting) and _waiting[0].is_alive()
+    return any(timer.is_alive() for timer in _waiting)
 
 
 def note(call: Callable) -> None:

@@ -63,5 +63,6 @@ class Workspace:
 
 def give(block: Block) -> None:
     """Return a block.  One that is not returned because a function fails is garbage-collected."""
-    if len(_free) < _MOST_WAITING and _users[0]:
+    if _users[0]:
         _free.append(block)
+        del _free[_MOST_WAITING:]                       # other threads give blocks back at the same time

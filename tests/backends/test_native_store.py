@@ -242,14 +242,19 @@ def test_concurrent_processes(folder):
     """)
     environment = dict(os.environ, DY2STATIC_CACHE_DIR=str(folder.parent))
     running = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(3)]
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert [process.wait(300) for process in running] == [0, 0, 0]
     assert len(list(folder.iterdir())) == 3 and all(store._is_sound(str(path)) for path in folder.iterdir())
 
 
-def test_who_waits_for_another_process_leaves_no_claim(folder):
+def claim_of(source):
+    return store.Claim(compiler.key_of(source, compiler.compiler(), compiler._all_flags(())))
+
+
+def test_who_waits_for_another_process_leaves_no_claim(folder, monkeypatch):
     """The other process ends between a look for the library and the claim of it."""
+    monkeypatch.setattr(compiler, "_PUBLISHED", 1000)
     source = TEXT % 44
-    other = store.Claim(compiler.key_of(source, compiler.compiler(), compiler._all_flags(())))
+    other = claim_of(source)
     assert other.take()
     build = compiler.start(source)
     try:
@@ -259,8 +264,56 @@ def test_who_waits_for_another_process_leaves_no_claim(folder):
         other.release()
     assert not build.ready()                         # it may be about to appear
     assert not list(folder.iterdir())
+    build._others_until = 0                          # it has not
     assert build.library().handle.answer() == 44
     assert [path.suffix for path in folder.iterdir()] == [".so"]
+
+
+def test_what_appears_between_a_look_and_the_claim_is_not_made_again(folder, compilations):
+    with pytest.MonkeyPatch.context() as patch:
+        def late(claim):
+            patch.undo()
+            made = compiler._built.copy()
+            compiler._built.clear()
+            assert answer(45) == 45                  # another process makes it
+            compiler._built.update(made)
+            return claim.take()
+        patch.setattr(store.Claim, "take", late)
+        assert answer(45) == 45
+    assert len(compilations) == 1 and [path.suffix for path in folder.iterdir()] == [".so"]
+
+
+def test_what_is_removed_between_a_look_and_its_use_is_made_again(folder, compilations):
+    """As by another process that clears the cache, or makes room in it."""
+    assert answer(46) == 46
+    compiler._built.clear()
+    build = compiler.start(TEXT % 46)
+    assert build.ready()
+    for path in libraries(folder):
+        path.unlink()
+    assert build.library().handle.answer() == 46 and len(compilations) == 2
+
+
+def test_a_claim_is_not_held_by_a_process_that_was_forked_meanwhile(folder):
+    """By another thread; the process would hold it as long as it lives."""
+    claim, (ended, lives), (begun, began) = claim_of(TEXT % 47), os.pipe(), os.pipe()
+    assert claim.take()
+    child = os.fork()
+    if not child:
+        os.close(lives)
+        os.write(began, b".")
+        os.read(ended, 1)
+        os._exit(0)
+    other = claim_of(TEXT % 47)
+    try:
+        assert os.read(begun, 1) and not other.take()
+        claim.release()
+        assert other.take()
+    finally:
+        other.release()
+        for pipe in (lives, ended, begun, began):
+            os.close(pipe)
+        os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize("value", ["/nowhere/cc", "no-such-compiler"])

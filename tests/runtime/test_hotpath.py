@@ -13,7 +13,7 @@ from chainer import Parameter, Variable, optimizers
 from chainer.optimizer import GradientMethod
 from chainer.optimizer_hooks import GradientClipping, WeightDecay
 
-from dy2static import enable_to_static, to_static
+from dy2static import config, enable_to_static, to_static
 from dy2static.native import compiler, library
 from dy2static.program import hotpath
 from dy2static.runtime import backprop, guard_tests, node, updating
@@ -24,8 +24,11 @@ pytestmark = pytest.mark.skipif(not compiler.available() or bool(library._proble
 
 
 @pytest.fixture(autouse=True)
-def python_afterwards():
-    yield
+def python_afterwards(monkeypatch):
+    """Native functions are there where a test starts them, and not because of a native program."""
+    with monkeypatch.context() as patch:
+        patch.setattr(hotpath, "prepare", lambda: None)
+        yield patch
     hotpath.stop()
 
 
@@ -382,34 +385,56 @@ def test_plain_steps_do_without_chainer(optimizer, monkeypatch):
         enable_to_static(True)
 
 
-def test_programs_made_meanwhile_have_them_too(monkeypatch):
-    """While the library is being compiled."""
+@pytest.fixture
+def coming(python_afterwards, monkeypatch):
+    """The functions come an hour after the first native program."""
+    python_afterwards.undo()
     hotpath.stop()
     monkeypatch.setattr(hotpath.hotpath, "is_kept", lambda: False)
     monkeypatch.setattr(hotpath, "_SECONDS", 3600)
     monkeypatch.setattr(hotpath, "_waiting", [])
+    with config.BACKGROUND.set(1):
+        yield
+    for timer in hotpath._waiting:
+        timer.cancel()
+
+
+def test_two_threads_make_the_first_native_program(coming, monkeypatch):
+    """Both found that nobody had begun; the second one started the timer of the first again, which then ended with an error."""
+    both = threading.Barrier(2)
+    monkeypatch.setattr(hotpath.hotpath, "is_kept", lambda: both.wait(60) and False)
+    threads = [threading.Thread(target=hotpath.prepare) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(hotpath._waiting) == 2 and all(timer.is_alive() for timer in hotpath._waiting)
+
+
+def test_calls_that_wait_for_native_code_wait_for_the_functions(coming):
+    with config.BACKGROUND.set(0):
+        to_static(double, backend="c")(Variable(A.copy()))
+    assert not hotpath._waiting and type(node.make_variable).__name__ != "function"
+
+
+def test_programs_made_meanwhile_have_them_too(coming):
+    """While the library is being compiled."""
     compiled = to_static(double, backend="c")
     y = compiled(Variable(A.copy()))
     space = compiled.dispatcher.programs[0].call.__globals__
     assert space["make_variable"] is node.make_variable and type(node.make_variable).__name__ == "function"
-    hotpath._waiting[0].cancel()
     hotpath.start()
     assert space["make_variable"] is node.make_variable and type(node.make_variable).__name__ != "function"
     assert exact(compiled(Variable(A.copy())).array) == exact(y.array) and not hotpath._early
 
 
-def test_tables_made_meanwhile_are_asked_by_native_code(monkeypatch):
+def test_tables_made_meanwhile_are_asked_by_native_code(coming):
     """The guards of a program that is there before the library are a table, which Python asks until then."""
-    hotpath.stop()
-    monkeypatch.setattr(hotpath.hotpath, "is_kept", lambda: False)
-    monkeypatch.setattr(hotpath, "_SECONDS", 3600)
-    monkeypatch.setattr(hotpath, "_waiting", [])
     model, x = Mixed(np.float32), np.ones((2, 4), np.float32)
     compiled = to_static(squares, backend="c")
     losses = [compiled(model, x).array for _ in range(2)]
     space = compiled.dispatcher.programs[0].call.__globals__
     assert any(type(value) is GuardTable for value in space.values()) and type(space["check"]).__name__ == "function"
-    hotpath._waiting[0].cancel()
     hotpath.start()
     assert space["check"] is guard_tests.check and type(space["check"]).__name__ != "function"
     losses.append(compiled(model, x).array)
