@@ -264,7 +264,7 @@ def test_bail_out_of_a_share(threads):
 
 
 def _in_child(check):
-    """Run a function in a child made by fork, which has ten seconds; gives its exit status."""
+    """Run a function in a child made by fork, which has a minute; gives its exit status."""
     child = os.fork()
     if not child:
         try:
@@ -272,7 +272,7 @@ def _in_child(check):
             os._exit(0)
         finally:
             os._exit(1)
-    for _ in range(1000):
+    for _ in range(6000):
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return status
