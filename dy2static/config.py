@@ -176,6 +176,11 @@ def openmp_threads() -> int:
     return int(first) if first.isdecimal() else 0
 
 
+def gpu_graphs() -> bool:
+    """Whether kernels on GPUs are replayed as CUDA graphs: not if CUDA_LAUNCH_BLOCKING lets each launch wait for its kernel."""
+    return bool(GPU_GRAPHS.value) and os.environ.get("CUDA_LAUNCH_BLOCKING", "0") in ("", "0")
+
+
 def tf32_override() -> str:
     """NVIDIA_TF32_OVERRIDE, by which cuBLAS may round float32 to TF32 against what it is asked for; "" where it is not set."""
     return os.environ.get("NVIDIA_TF32_OVERRIDE", "")

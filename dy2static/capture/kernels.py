@@ -1,7 +1,8 @@
-"""CUDA kernels of Chainer's optimizers and their hooks: in the graph they are the arithmetic that the host does for them."""
+"""CUDA kernels of Chainer's optimizers, their hooks, and its sampler: in the graph they are the arithmetic that the host does."""
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from typing import TYPE_CHECKING, Any, Callable, Dict
 
@@ -18,6 +19,7 @@ from chainer.optimizers import (
     rmsprop_graves,
     sgd,
 )
+from chainer.utils.walker_alias import WalkerAlias
 
 from ..runtime.devices import KERNELS
 from ..symbolic.values import SymbolicArray
@@ -48,6 +50,16 @@ def _update(calls: Calls, function: Callable, rule: Any, param: Any) -> Any:
 
 _ON_HOST = {rule.update_core_gpu: rule.update_core_cpu for rule in _RULES}
 _HALF = {rule.update_core_gpu: HALF[rule] for rule in _RULES}
+
+
+def _sample(calls: Calls, function: Callable, sampler: Any, shape: Any) -> Any:
+    """What negative sampling draws on a GPU, as Chainer's kernel ``walker_alias_sample`` computes it."""
+    xp, count = cuda.cupy, len(sampler.threshold)
+    drawn = calls.callee(xp.random.uniform)(size=shape, dtype=np.float32) * np.float32(count)
+    floor = calls.callee(xp.floor)(drawn).astype(np.int32)
+    index = calls.callee(xp.where)(floor >= count, np.int32(0), floor)               # CuPy draws 1.0, too
+    is_right = calls.callee(operator.getitem)(sampler.threshold, index) < drawn - index.astype(np.float32)
+    return calls.callee(operator.getitem)(sampler.values, index * np.int32(2) + is_right.astype(np.int32))
 
 
 class KnownKernel:
@@ -85,4 +97,4 @@ def kernel(calls: Calls, function: Any) -> Callable[..., Any]:
 
 
 #: Functions of Chainer's that a capture replaces.
-KERNEL_HANDLERS: Dict[Any, Callable] = dict.fromkeys(_ON_HOST, _update)
+KERNEL_HANDLERS: Dict[Any, Callable] = {**dict.fromkeys(_ON_HOST, _update), WalkerAlias.sample_gpu: _sample}

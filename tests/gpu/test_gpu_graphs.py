@@ -208,8 +208,11 @@ def test_what_the_caller_records_is_recorded_step_by_step():
     assert calls.device.launched == launched and calls.counts["plain"] == 2 and graph.value
 
 
-def test_graphs_can_be_turned_off():
-    with config.GPU_GRAPHS.set(0):
+@pytest.mark.parametrize("blocking", ["0", "1"])
+def test_graphs_can_be_turned_off(blocking, monkeypatch):
+    """By their setting, or by that of CUDA with which each launch waits for its kernel."""
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", blocking)
+    with config.GPU_GRAPHS.set(int(blocking)):
         calls = Calls()
     x = calls.x()
     for _ in range(4):
@@ -316,7 +319,10 @@ def test_streams_and_programs():
 @pytest.mark.stand_in("the emulated driver fails where a test wants it")
 @on_double
 def test_memory_that_the_driver_lacks():
-    """A launch that finds no memory is repeated when CuPy's pool is empty; what does not help is an error of the driver."""
+    """A launch that finds no memory is repeated when CuPy's pool is empty; what does not help is an error of the driver.
+
+    Its cause names the line of the step.
+    """
     static, x = to_static(lambda x: F.exp(F.matmul(F.tanh(F.matmul(x, x)), x)), backend="c", strict=True), array(6, 6)
     expected, device = static(x).array.get(), OF_LIBRARY["cupy", True].device(0)
     empty, freed = cupy.memory.free_all_blocks, cupy.memory.freed
@@ -333,8 +339,9 @@ def test_memory_that_the_driver_lacks():
                 if helps:
                     np.testing.assert_array_equal(static(x).array.get(), expected)
                 else:
-                    with pytest.raises(cupy.cuda.driver.CUDADriverError, match="CUDA_ERROR_2"):
+                    with pytest.raises(cupy.cuda.driver.CUDADriverError, match="CUDA_ERROR_2") as error:
                         static(x)
+                    assert "test_gpu_graphs.py:" in str(error.value.__cause__) and "F.matmul(F.tanh(" in str(error.value.__cause__)
         finally:
             cupy.memory.free_all_blocks, device.state.launch_status = empty, 0
     assert cupy.memory.freed == freed + 2

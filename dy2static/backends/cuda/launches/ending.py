@@ -71,7 +71,8 @@ class Ending:
         steps = [(step, found.behind(function.arrays, more)) for step, found in last.steps]
         self._first = len(steps)                            # that updates something
         steps += self._steps(last, function.arrays, function.arrays + more + len(function.pieces) - len(self._regions))
-        self._whole = InC(function.arrays + more, function.pieces, device, last.launcher, last.module, steps)
+        self._whole = InC(function.arrays + more, function.pieces, device, last.launcher, last.module, steps,
+                           origins=last.origins)
 
     @property
     def counts(self) -> Counts:

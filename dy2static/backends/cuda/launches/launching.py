@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Protocol,
 import numpy as np
 
 from .... import config
+from ....ir.graph import Node
 from ....native.cudnn import Plan
 from ....native.launcher import KINDS, OF_LIBRARIES, STRIDED, Failure, Launcher, Place, Region
 from ..program.products import words_of, words_of_scattered
@@ -138,14 +139,16 @@ def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str,
     """
     found: List[Run] = []
     launcher = device.launcher()
-    steps = [(step, None if launcher is None else words(step, device, module)) for step in function.steps]
+    steps = [(step, None if launcher is None else words(step, device, module), nodes)
+             for step, nodes in itertools.zip_longest(function.steps, function.origins, fillvalue=())]
     for is_known, group in itertools.groupby(
             steps, lambda one: launcher is not None and one[1] is not None and one[1].kind in launcher.kinds):
         for part in ([one] for one in group) if alone or not is_known else [list(group)]:
             if is_known:
                 assert launcher is not None
-                known = [(step, found_words) for step, found_words in part if found_words is not None]
-                found.append(InC(function.arrays, function.pieces, device, launcher, module, known, measured))
+                known = [(step, found_words) for step, found_words, _ in part if found_words is not None]
+                found.append(InC(function.arrays, function.pieces, device, launcher, module, known, measured,
+                                 origins=[nodes for _, _, nodes in part]))
             else:
                 found.append(_InPython(function, device, module, part[0][0]))
     return found
@@ -155,17 +158,18 @@ class InC:
     """Steps that the launcher does in one call.
 
     given: how many addresses, or other words, a run is given first.  pieces: where pieces of scratch memory begin.
-    steps: with their words.  measured: as for `runs`.
+    steps: with their words.  measured: as for `runs`.  origins: the nodes that the first steps compute.
     """
 
     def __init__(self, given: int, pieces: Sequence[int], device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
-                 steps: Sequence[Known], measured: bool = True):
+                 steps: Sequence[Known], measured: bool = True, origins: Sequence[Tuple[Node, ...]] = ()):
+        self.origins = origins
         self.device, self.launcher, self.module, self.steps = device, launcher, module, steps          # the kernels stay loaded
         self.needs_products = any(one.kind in OF_LIBRARIES for _, one in steps)
         all_words = [given, len(pieces), *pieces]
         for _, found in steps:
             all_words += found.flat()
-        self.region: Region = launcher.region(all_words, graphs=bool(config.GPU_GRAPHS.value), measured=measured)
+        self.region: Region = launcher.region(all_words, graphs=config.gpu_graphs(), measured=measured)
 
     def __call__(self, addresses: Sequence[int]) -> None:
         failure = self.region(self.device.place(self.needs_products), addresses)
@@ -182,7 +186,8 @@ class InC:
     def error(self, failure: Failure) -> Exception:
         """What is raised for a failure."""
         error = self.device.error(failure)
-        error.__cause__ = LaunchError(failure, self.steps[failure.step][0])
+        nodes = self.origins[failure.step] if failure.step < len(self.origins) else ()
+        error.__cause__ = LaunchError(failure, self.steps[failure.step][0], nodes)
         return error
 
 
@@ -201,11 +206,13 @@ class _InPython:
 
 
 class LaunchError(Exception):
-    """Which step of a region could not be launched."""
+    """Which step of a region could not be launched, and the user's lines that it computes."""
 
-    def __init__(self, failure: Failure, step: Union[Step, Table, Loop]):
+    def __init__(self, failure: Failure, step: Union[Step, Table, Loop], nodes: Sequence[Node] = ()):
         what = step.kernel if isinstance(step, Launch) else type(step).__name__.lower()
-        super().__init__(f"step {failure.step} of a region on a GPU, {what}: {failure.library} reports error {failure.status}")
+        lines = {str(node.loc): f"\n  {node.loc}: {node.loc.text().strip()}" for node in nodes if node.loc is not None}
+        super().__init__(f"step {failure.step} of a region on a GPU, {what}: {failure.library} reports error {failure.status}"
+                         + "".join(lines.values()))
 
 
 def _bytes(device: LaunchingDevice, address: int, begin: Number, count: Number) -> Any:

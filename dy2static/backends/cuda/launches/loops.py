@@ -148,7 +148,7 @@ class LoopRegion:
         self._leave = self._copying([(self._count + k, self._arrays + k) for k in range(self._carried)])
         inside = self._inside(device, module)
         launcher = device.launcher()
-        if launcher is None or inside is None or not config.GPU_GRAPHS.value:
+        if launcher is None or inside is None or not config.gpu_graphs():
             return
         try:
             module = {**module, **device.load([CONDITION])}
