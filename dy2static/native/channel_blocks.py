@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence,
 
 import numpy as np
 
-from . import compiler, tuning
+from . import tuning
 from .kernels import algorithms_of, serve, words
 
 HEADER = "dy2static_channel_blocks.h"
@@ -86,7 +86,7 @@ class Windows(NamedTuple):
         size = self.in_ // self.groups
         if self.groups == self.in_ == self.out != 1:
             return "depthwise"
-        is_small = self.groups > 1 and self.in_ == self.out and size in _SMALL_GROUPS and not compiler.has_long_vectors()
+        is_small = self.groups > 1 and self.in_ == self.out and size in _SMALL_GROUPS
         return f"groups_{size}" if is_small and ALGORITHMS[self.algorithm] in ("rules", "groups") else "conv"
 
     def describe(self) -> str:

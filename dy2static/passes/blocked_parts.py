@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Dict, Hashable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Dict, Hashable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
 from ..native.compiler import has_long_vectors
@@ -24,7 +24,7 @@ class _Speed(NamedTuple):
     """Nanoseconds of a multiplication: for a plain image, in blocks, and there by Winograd's algorithm.
 
     most: how many places a tile holds.  few: a tile of fewer places takes as long as one of so many, because its sums wait for each
-    other.
+    other.  small: where groups have so many channels, for a plain image and in blocks.
     """
 
     direct: float
@@ -32,12 +32,12 @@ class _Speed(NamedTuple):
     winograd: float
     most: int
     few: int
+    small: Mapping[int, Tuple[float, float]]
 
 
-#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4), and on one with AVX2 (Zen 3).
-_LONG_VECTORS, _SHORT_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6), _Speed(0.0265, 0.0245, 0.0125, 6, 4)
-#: The same without long vectors where groups have so many channels: for a plain image, and in blocks.
-_SMALL_GROUPS = {4: (0.040, 0.035), 8: (0.045, 0.0275)}
+#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3).
+_LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {4: (0.0185, 0.0115), 8: (0.0135, 0.0108)})
+_SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {4: (0.040, 0.035), 8: (0.045, 0.0275)})
 #: So many squares of two by two places, with a stride of two, and channels, Winograd's algorithm is for.
 _SQUARES, _STRIDED, _CHANNELS = 16, 40, 16
 #: How many multiplications it takes for those of a stride of one.
@@ -172,17 +172,16 @@ def gain_of(node: Node, is_plain: bool) -> float:
     if groups == y.shape[1] != 1:
         return size * EACH
     inner, outer = W.shape[1], W.shape[0] // groups
-    if groups > 1 and inner == outer and inner in _SMALL_GROUPS and not has_long_vectors():
-        plain, blocked = _SMALL_GROUPS[inner]
+    speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
+    if groups > 1 and inner == outer and inner in speed.small:
+        plain, blocked = speed.small[inner]
         return size * math.prod(W.shape[1:]) * (plain - blocked)
-    merged = BLOCK // inner if groups > 1 and inner < BLOCK else 1
     squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
     is_strided = attrs["stride"] == (2, 2)
-    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1) and min(inner, outer) * merged >= _CHANNELS \
+    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1) and min(inner, outer) >= _CHANNELS \
         and (squares >= _STRIDED and not has_long_vectors() if is_strided else squares >= _SQUARES and attrs["stride"] == (1, 1))
     least = BLOCK // 2 if not is_winograd and not has_long_vectors() else BLOCK      # channels that are computed together
-    filled = merged * -(-y.shape[1] // least) * least / y.shape[1]
-    speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
+    filled = -(-y.shape[1] // least) * least / y.shape[1]
     each = speed.winograd * (_MORE if is_strided else 1) if is_winograd else speed.in_blocks * _of_tiles(node, speed)
     return size * math.prod(W.shape[1:]) * (speed.direct - filled * each)
 

@@ -33,18 +33,18 @@ typedef struct {
 /* What follows the sums, and the places of the result. */
 DY_INLINE void finish_each(const int places, dy_vector *sum, DY_T *y, const after_each *a)
 {
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int p = 0; p < places; p++)
         sum[p] = sum[p] * a->scale + a->shift;
     if (a->adds)
-#pragma GCC unroll 12
+#pragma GCC unroll 16
         for (int p = 0; p < places; p++)
             sum[p] += load(y + a->residual + p * BLOCK);
     if (a->relu)
-#pragma GCC unroll 12
+#pragma GCC unroll 16
         for (int p = 0; p < places; p++)
             sum[p] = limited(sum[p], a->caps);
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int p = 0; p < places; p++)
         store(y + p * BLOCK, sum[p]);
 }

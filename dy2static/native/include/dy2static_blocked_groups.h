@@ -1,4 +1,4 @@
-/* Convolutions with small groups of channels, for arrays in blocks of channels: a vector holds the channels of one group, or of two.
+/* Convolutions with small groups of channels, for arrays in blocks of channels: a vector holds the channels of one group, or of several.
 
    Nothing is multiplied with zeros, as it is where several groups are computed as one.  The scheme is that of
    dy2static_blocked_depthwise.h.  With filters of three by three, each number of x is read once for all columns of filters that it
@@ -10,24 +10,27 @@
 
 #include "dy2static_blocked_depthwise.h"
 
-enum { GROUP_PLACES = 11 };                     /* of a tile, at most: 11 of 16 registers, and 3 for the filters */
+enum { GROUP_PLACES = DY_BYTES == 64 ? 16 : 11 };      /* of a tile, at most: registers hold them, and 3 vectors of filters */
 
-/* What of x meets a vector of filters: one channel of the group at x, or of each of two groups. */
+/* What of x meets a vector of filters: one channel of the group at x, or of each of several groups. */
 typedef struct {
-    dy_vector both;
+    dy_vector each;
     DY_T one;
 } group_left;
 
-#if DY_BYTES == 32
+#if DY_BYTES >= 32
 typedef int group_lanes __attribute__((vector_size(DY_BYTES)));
 #endif
 
 DY_INLINE group_left left_of(const int size, const DY_T *x, const int64_t c)
 {
     group_left left = {{0}, 0};
-#if DY_BYTES == 32
+#if DY_BYTES == 64
+    const group_lanes lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    left.each = (dy_vector)_mm512_permutexvar_ps((__m512i)(lane / size * size + (int)c), (__m512)load(x));
+#elif DY_BYTES == 32
     if (size < WIDTH) {
-        left.both = __builtin_ia32_vpermilvarps256(load(x), (group_lanes){0} + (int)c);
+        left.each = __builtin_ia32_vpermilvarps256(load(x), (group_lanes){0} + (int)c);
         return left;
     }
 #endif
@@ -37,7 +40,7 @@ DY_INLINE group_left left_of(const int size, const DY_T *x, const int64_t c)
 
 DY_INLINE dy_vector times(const int size, const group_left left, const dy_vector right)
 {
-    return size < WIDTH ? left.both * right : left.one * right;
+    return size < WIDTH ? left.each * right : left.one * right;
 }
 
 /* One channel of each group, one row of filters of three columns: they meet places that are `step` blocks apart. */
@@ -51,7 +54,7 @@ DY_INLINE void add_three(const int places, const int size, const int step, const
         IN_REGISTER(right[j]);
     }
     const int last = (places - 1) * step + 2;
-#pragma GCC unroll 25
+#pragma GCC unroll 33
     for (int q = 0; q <= last; q++) {
         if ((q == 0 && edge.first) || (q == last && edge.last))
             continue;
@@ -71,7 +74,7 @@ DY_INLINE void add_columns(const int places, const int size, const dy_blocks *w,
     for (int64_t j = 0; j < w->kernel[1]; j++, from += across, filters += BLOCK) {
         dy_vector right = load(filters);
         IN_REGISTER(right);
-#pragma GCC unroll 12
+#pragma GCC unroll 16
         for (int p = 0; p < places; p++)
             sum[p] += times(size, left_of(size, from + p * step, c), right);
     }
@@ -82,7 +85,7 @@ DY_INLINE void group_tile(const int places, const int size, const int step, cons
                           const int64_t at, const each_edge edge, DY_T *y, const after_each *a)
 {
     dy_vector sum[GROUP_PLACES];
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int p = 0; p < places; p++)
         sum[p] = (dy_vector){0};
     const int64_t right = step ? 3 : w->kernel[1], channels = w->in / w->groups;    /* not a constant: code for one is enough */
@@ -107,16 +110,22 @@ DY_INLINE void group_tile(const int places, const int size, const int step, cons
     }
 #define GROUPS(N, S)                                                                                                    \
     GROUP(1, N, S) GROUP(2, N, S) GROUP(3, N, S) GROUP(4, N, S) GROUP(5, N, S) GROUP(6, N, S) GROUP(7, N, S)            \
-    GROUP(8, N, S) GROUP(9, N, S) GROUP(10, N, S) GROUP(11, N, S)                                                        \
+    GROUP(8, N, S) GROUP(9, N, S) GROUP(10, N, S) GROUP(11, N, S) MORE_GROUPS(N, S)                                     \
     static each_tiles *const groups_##N##_##S[] = {0, group_1_##N##_##S, group_2_##N##_##S, group_3_##N##_##S,          \
         group_4_##N##_##S, group_5_##N##_##S, group_6_##N##_##S, group_7_##N##_##S, group_8_##N##_##S, group_9_##N##_##S, \
-        group_10_##N##_##S, group_11_##N##_##S};
+        group_10_##N##_##S, group_11_##N##_##S, NAMES_OF_MORE(N, S)};
+#if DY_BYTES == 64
+#define MORE_GROUPS(N, S) GROUP(12, N, S) GROUP(13, N, S) GROUP(14, N, S) GROUP(15, N, S) GROUP(16, N, S)
+#define NAMES_OF_MORE(N, S) group_12_##N##_##S, group_13_##N##_##S, group_14_##N##_##S, group_15_##N##_##S, group_16_##N##_##S
+#else
+#define MORE_GROUPS(N, S)
+#define NAMES_OF_MORE(N, S)
+#endif
 
-/* With vectors of 512 bits such groups are computed as one, which has not been compared. */
-#if DY_BYTES <= 32 && defined(DY_GROUPS_4)
+#if defined(DY_GROUPS_4)
 GROUPS(4, 0) GROUPS(4, 1) GROUPS(4, 2)
 #endif
-#if DY_BYTES == 32 && defined(DY_GROUPS_8)
+#if DY_BYTES >= 32 && defined(DY_GROUPS_8)
 GROUPS(8, 0) GROUPS(8, 1) GROUPS(8, 2)
 #endif
 
@@ -128,11 +137,11 @@ static each_tiles *const *group_tiles_of(const dy_blocks *w)
     (void)step;
     if (w->plain || w->groups == 1 || w->in != w->out || w->in % BLOCK || size * w->kernel[0] * w->kernel[1] > EACH_TAPS)
         return 0;
-#if DY_BYTES <= 32 && defined(DY_GROUPS_4)
+#if defined(DY_GROUPS_4)
     if (size == 4)
         return step == 1 ? groups_4_1 : step == 2 ? groups_4_2 : groups_4_0;
 #endif
-#if DY_BYTES == 32 && defined(DY_GROUPS_8)
+#if DY_BYTES >= 32 && defined(DY_GROUPS_8)
     if (size == 8)
         return step == 1 ? groups_8_1 : step == 2 ? groups_8_2 : groups_8_0;
 #endif
