@@ -75,10 +75,15 @@ def gradients(function, start):
 
 
 def staged_observed(program, compile):
-    """What is seen of a series of calls, and the gradients of another; and the function."""
-    seen, function = against_eager.run(program.make, staged_programs.CALLS * 2, compile, backward=False)
+    """What is seen of a series of calls of a function, and the gradients of calls after them; and the function."""
+    made = []
+
+    def make(compile):
+        made.append(program.make(compile))
+        return made[-1]
+    seen, function = against_eager.run(make, staged_programs.CALLS * 2, compile, backward=False)
     np.random.seed(3)
-    function, (_, start) = program.make(compile)
+    (_, (_, start)), = made
     with silently():
         return seen, gradients(function, start), function
 
