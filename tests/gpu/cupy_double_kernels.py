@@ -196,8 +196,8 @@ def _library(text):
     store = importlib.import_module("dy2static.native.store")     # it imports Chainer, which wants to find the stand-in
 
     def compiled(path):
-        done = subprocess.run(["g++", "-O1", "-fPIC", "-shared", "-w", "-fpermissive", "-x", "c++", "-", "-o", path], input=text.encode(),
-                              stderr=subprocess.PIPE)
+        command = ["g++", "-std=gnu++14", "-O1", "-fPIC", "-shared", "-w", "-fpermissive", "-x", "c++", "-", "-o", path]
+        done = subprocess.run(command, input=text.encode(), stderr=subprocess.PIPE)
         if done.returncode:
             raise RuntimeError(f"g++ does not compile a kernel of the stand-in for CuPy:\n{done.stderr.decode()}\n{text}")
     return ctypes.CDLL(store.fetch("double-" + hashlib.sha256(text.encode()).hexdigest(), compiled)).run
