@@ -143,6 +143,7 @@ def _run(capture: Capture, function: Callable, args: Tuple, kwargs: Mapping[str,
     except CaptureAborted as stop:
         traceback.clear_frames(stop.__traceback__)      # arrays of objects among their values hide cycles from the collector
         stop.events = tuple(capture.events)
+        stop.passes = capture.heap.has_new_flags()
         if capture.unknown.needed and capture.unknown.codes:
             stop.again, stop.observe = True, tuple(capture.unknown.codes)
         raise

@@ -355,6 +355,18 @@ class ChainerCalls:
         self.capture.array_writes.by_reference(array)
         return self.capture.array_writes.holds(SymbolicArray(self.capture, OPS["stop_gradient"](array.value)), array)
 
+    def leaf(self, array: SymbolicArray, requires_grad: bool) -> SymbolicArray:
+        """What a Variable holds to which user code assigns an array, or of which it assigns the gradient: a leaf, too.
+
+        An array that is made here, and that nothing else holds, may be written in place afterwards (``parameter.array -= g``): the
+        Variable gets the array itself.  Others are kept as they are, and so are those in blocks, which may run again.
+        """
+        writes = self.capture.array_writes
+        if self.capture.staging.depth or not writes.is_own(array):
+            return self.new_variable(array, requires_grad)
+        writes.replace_contents(array, OPS["stop_gradient"](array.now()))
+        return array
+
 
 def _halved(array: Any) -> Any:
     return array * array.dtype.type(0.5) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array

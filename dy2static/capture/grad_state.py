@@ -62,10 +62,10 @@ class KeptGradients:
         """``variable.grad = item`` or ``variable.grad_var = item``."""
         if item is not None:
             is_right = isinstance(item, SymbolicVariable) if name == "grad_var" else type(item) is SymbolicArray
-            if not is_right or item.value.type != variable.value.type:
+            if not is_right or (item if name == "grad" else item._data[0]).type != variable._data[0].type:
                 self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
             if name == "grad":
-                item = SymbolicVariable(self.capture, self.capture.chainer.new_variable(item, True), True)
+                item = SymbolicVariable(self.capture, self.capture.chainer.leaf(item, True), True)
         self.set(variable, item, cleared=name == "grad")
 
     def zero(self, variable: SymbolicVariable) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Tuple, Type
 
-from ..ir.op import OPS
 from ..record.guards import IdentityMatch
 from ..record.paths import Attribute, Source
 from ..record.writes import RebindArray, Write
@@ -41,20 +40,8 @@ class ReboundArrays:
         known = self._rebound.setdefault(id(variable), _Rebound(variable))
         capture.array_writes.overwritten.rebound(variable._data[0])
         known.given = item
-        own["_data"] = [self._held(item, variable)]
+        own["_data"] = [capture.chainer.leaf(item, variable.requires_grad)]
         capture.gradients.know_again(variable)
-
-    def _held(self, array: SymbolicArray, variable: SymbolicVariable) -> SymbolicArray:
-        """The array of the Variable: a leaf, whatever the array was computed from.
-
-        An array that is made here, and that nothing else holds, may be written in place afterwards (``parameter.array -= g``): the
-        Variable gets the array itself.  Others are kept as they are.
-        """
-        writes = self.capture.array_writes
-        if not writes.is_own(array):
-            return self.capture.chainer.new_variable(array, variable.requires_grad)
-        writes.replace_contents(array, OPS["stop_gradient"](array.now()))
-        return array
 
     def has(self, variable: SymbolicVariable) -> bool:
         """Whether a Variable has another array than at the start."""

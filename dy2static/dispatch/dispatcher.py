@@ -214,8 +214,10 @@ class Dispatcher:
         return result
 
     def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], reason: str) -> Any:
-        again = self.postponed.stopped(signature) and stop.again
+        may_again = self.postponed.stopped(signature)
+        again = may_again and stop.again
         in_parts = not again and self.in_parts.learn(stop, signature)
+        again = again or may_again and stop.passes and not in_parts
         became = "is captured next time" if again else "runs in parts" if in_parts else "runs eagerly"
         self.cache.note(Miss(reason, f"{became}: {stop.reason}"))
         if again:

@@ -14,7 +14,8 @@ class CaptureAborted(BaseException):
     not initialised yet, results of an unknown function that are seen in this call).  observe: None, or the code of host
     calls whose results this call shows.  final: settling a decision would
     not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been
-    captured until then.  whole: the function cannot run in parts either.  sizes: the symbols of sizes whose numbers were needed.
+    captured until then.  whole: the function cannot run in parts either.  passes: the call replaced a flag that it looked at, as
+    in ``if not self.initialized``, so the next one may go another way.  sizes: the symbols of sizes whose numbers were needed.
     """
 
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
@@ -25,4 +26,5 @@ class CaptureAborted(BaseException):
         self.final, self.whole = final or again, whole
         self.fork: Any = None
         self.sizes = sizes
+        self.passes = False
         self.events: Tuple[Any, ...] = ()

@@ -352,6 +352,10 @@ class Heap:
         if self.definitions:
             self.guard(DefinitionsMatch(self.definitions))
 
+    def has_new_flags(self) -> bool:
+        """Whether the call has replaced something that told it which way to go; see `ShadowDict`."""
+        return any(isinstance(container, ShadowDict) and container.has_new_flags() for container in self.containers)
+
     def dispose(self) -> None:
         """Leave nothing behind: the shadow classes stop being subclasses of the user's."""
         for function, attributes in self._functions.values():

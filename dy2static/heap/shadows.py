@@ -95,6 +95,12 @@ class ShadowDict(dict):
         return bool(self.dropped) or any(self.loaded.get(key, _ABSENT) is not value for key, value in dict.items(self)) or any(
             not dict.__contains__(self, key) for key in self.loaded)
 
+    def has_new_flags(self) -> bool:
+        """Whether something that was looked at and was None, a truth value or missing is there now, or is another one."""
+        flags = [key for key, value in self.original.items() if value is None or type(value) is bool]
+        return any(dict.get(self, key, _ABSENT) is not self.original[key] for key in flags) or \
+            any(dict.__contains__(self, key) for key in self.absent)
+
     def __getitem__(self, key: Any) -> Any:
         key = as_key(key)
         value = dict.get(self, key, _ABSENT)

@@ -359,8 +359,8 @@ class SymbolicVariable(chainer.Variable):
         elif name == "volatile" and "source" not in self.__dict__ and self.capture.staging.depth == 0:
             self.__dict__[name] = item                  # of Chainer 1: `L.Parameter` sets it, Chainer does not read it
         elif not assign_own(self, name, item):
-            # a backward that reads what a part gave would read what was there before, but for names and attributes of the user's
-            whole = name != "name" and (name.startswith("_") or hasattr(type(self), name))
+            # a backward that reads what a part gave would read what was before, but for names, rules and attributes of the user's
+            whole = name not in ("name", "update_rule") and (name.startswith("_") or hasattr(type(self), name))
             self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function", whole=whole)
 
     def backward(self, retain_grad: bool = False, enable_double_backprop: bool = False, loss_scale: Any = None) -> None:

@@ -1,4 +1,6 @@
 """The first step makes the states of its optimizer in the same program as all later ones, and leaves what it does in eager mode."""
+import warnings
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -328,3 +330,56 @@ def test_a_number_that_cannot_be_an_input():
                 x = x * 0.5
             return super().step(x, t)
     assert counts(compared(Growing)) == (4, 4, 0)
+
+
+class ActNorm(chainer.Link):
+    """Starts with what the first batch says; so does its ``count``, which is missing until then."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.bias = chainer.Parameter(0, (1, 3))
+        self.is_initialized = False
+
+    def forward(self, x):
+        if not self.is_initialized and not hasattr(self, "count"):
+            self.bias.array[...] = -x.mean(axis=0, keepdims=True)
+            self.is_initialized, self.count = True, len(x)
+        return F.tanh(x + F.broadcast_to(self.bias, x.shape))
+
+
+def test_parameters_that_the_first_batch_sets():
+    """A backward after this call would read what it has written; the next call does not write."""
+    link, eager = ActNorm(), ActNorm()
+    run = to_static(link.forward, strict=True)
+    for k in range(3):
+        y, expected = run(X * k), eager.forward(X * k)
+        np.testing.assert_array_equal(y.array, expected.array)
+        for result, owner in ((y, link), (expected, eager)):
+            owner.cleargrads()
+            F.sum(result).backward()
+        np.testing.assert_array_equal(link.bias.grad, eager.bias.grad)
+    assert run.cache_info().captures == 1 and run.cache_info().fallbacks == 0
+
+
+def test_an_optimizer_that_the_step_makes():
+    """Setting it up gives the Parameters other rules: that line runs as Python, and the step does not run in eager mode."""
+    def steps(compiled):
+        world = World()
+
+        def step():
+            optimizer = optimizers.Adam(0.1)
+            optimizer.setup(world.model)
+            for _ in range(2):
+                loss = F.softmax_cross_entropy(world.model(X), T)
+                world.model.cleargrads()
+                loss.backward()
+                optimizer.update()
+            return loss.array
+        run = to_static(step) if compiled else step
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = [run() for _ in range(3)]
+        assert not any("eager mode" in str(warning.message) for warning in caught)
+        return found
+    np.testing.assert_allclose(steps(True), steps(False), rtol=1e-5)

@@ -189,6 +189,27 @@ def test_clipped_gradients_need_no_second_end(threshold, backend):
     assert "write_arrays" not in program.entry
 
 
+@pytest.mark.parametrize("hook", [chainer.optimizer_hooks.GradientClipping(1e-3), chainer.optimizer_hooks.WeightDecay(0.1)])
+def test_gradients_of_parameters_without_a_part_in_the_loss_are_changed_in_place(hook):
+    """The optimizer makes them arrays of zeros, and hooks write into these."""
+    def trained_in_part(**options):
+        model = Many(2, np.float32)
+        optimizer = chainer.optimizers.Adam().setup(model)
+        optimizer.add_hook(hook)
+
+        def step():
+            loss = F.sum(model.l0(filled(2, 4)))
+            model.cleargrads()
+            loss.backward()
+            optimizer.update()
+        run = dy2static.to_static(step, **options) if options else step
+        for _ in range(3):
+            run()
+        return state(model)
+    for a, b in zip(trained_in_part(), trained_in_part(backend="numpy", strict=True)):
+        np.testing.assert_array_equal(b, a)
+
+
 def overflowing(a, b):
     a += 1
     a *= b
