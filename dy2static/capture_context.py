@@ -211,6 +211,9 @@ class Decisions(Protocol):
     def need_exact(self, item: Any) -> None:
         """Stop where more is needed than the truth of what ``and`` or ``or`` gave."""
 
+    def either(self, test: Any, first: Any, second: Any) -> Any:
+        """One of two arrays that are there already."""
+
     def region(self) -> ContextManager[List[Node]]:
         """Nodes made inside go into a region."""
 
@@ -342,7 +345,7 @@ class CaptureContext(Protocol):
 
     builder: takes new nodes; root: that of the whole graph.  known: what values hold that are static.  dimensions: of numbers
     that are sizes, which; sizes_of: of arrays.  failed: why the capture stops.  forks: how many blocks were captured anew.
-    rolls, rolled: whether iterations may become a loop of the graph, and whether that was tried.
+    rolls, rolled: whether iterations may become a loop of the graph, and whether that was tried.  is_inner: see `Capture`.
     handling: the exception that is handled where the function is called.
     """
 
@@ -354,6 +357,7 @@ class CaptureContext(Protocol):
     failed: Any
     rolls: bool
     rolled: bool
+    is_inner: bool
     forks: int
     handling: Optional[BaseException]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, Iterable, Optional, Tuple, Union
+from typing import Any, ClassVar, Iterable, Optional, Tuple, Union
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Options:
     verbosity: int = 0
     input_spec: Tuple[Any, ...] = ()
     grads: str = "keep"
+
+    #: Whether the function is called between parts of another one, or is a part itself.
+    is_inner: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         made = {
@@ -70,6 +73,13 @@ class Options:
     def verbosity_now(self) -> int:
         """How much is logged: the more of what this function and the process ask for."""
         return max(self.verbosity, config.VERBOSITY.value)
+
+
+@dataclass(frozen=True)
+class InnerOptions(Options):
+    """Those of a part, or of a function that is called between parts."""
+
+    is_inner: ClassVar[bool] = True
 
 
 def switch(name: str, given: Any) -> bool:

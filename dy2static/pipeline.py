@@ -114,7 +114,7 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
     known, rolls, device = frozenset(fixed or ()), True, ""
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known, device)
-        capture.drops_gradients, capture.rolls = options.grads == "drop", rolls
+        capture.drops_gradients, capture.is_inner, capture.rolls = options.grads == "drop", options.is_inner, rolls
         try:
             outcome = _run(capture, function, args, kwargs)
         except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known

@@ -71,7 +71,8 @@ class Capture:
         host calls gave, by (code, position, types of arrays and plain values they got).
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.
     fixed: paths of small arrays whose contents, and of numbers whose values, are known, under guards.
-    drops_gradients: whether Parameters that the call updates keep no gradient.
+    drops_gradients: whether Parameters that the call updates keep no gradient.  is_inner: whether Python goes on with the results,
+        in a line of the same function that is not compiled.
     device: the GPU whose arrays the call uses, as "cupy:0"; "" if there are none.
     rolls: whether iterations that take gradients may become a loop of the graph; rolled: whether that was tried.
     """
@@ -83,7 +84,7 @@ class Capture:
         self.observed, self.start_config = observed, dict(start_config)
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self.handling = sys.exc_info()[1]
-        self.drops_gradients, self.rolls, self.rolled = False, True, False
+        self.drops_gradients, self.is_inner, self.rolls, self.rolled = False, False, True, False
         self.builder = self.root = Builder(name)
         self.events: List[Event] = []
         self.failed: Optional[CaptureAborted] = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, Iterable, List, Mapping
 
 import numpy as np
 
+from ..control_flow.joining import Decided
 from ..errors import CaptureError
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
@@ -317,13 +318,15 @@ class Gradients:
         makers = {v: node for node in nodes for v in node.outputs}
         waiting, calls = [present], []
         while waiting:
-            node = makers.get(waiting.pop())
+            value = waiting.pop()
+            node = makers.get(value)
             if node is not None and node.op.name == "tape_vjp":
                 calls.append(node.attrs["call"])
-            elif node is not None and node.op.name in ("py_or", "py_not"):
+            elif node is not None and node.op.name in ("py_or", "py_and", "py_not", "py_bool"):
                 waiting += node.inputs
             else:
-                self.capture.abort("whether a gradient is None depends on a decision on array values")
+                self.capture.abort("whether a gradient is None depends on a decision on array values",
+                                   because=Decided(self.capture.staging.path.decision_by(value)))
         for call in calls:
             if call.implementation in VANISHING:
                 self.capture.abort(f"whether a gradient is None depends on {call.implementation.__name__}")

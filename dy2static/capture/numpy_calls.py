@@ -148,7 +148,8 @@ class NumPyCalls:
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)
-        capture.number_bounds.note(outputs[0], bounds)
+        if outputs:                                     # none where it gives an empty list
+            capture.number_bounds.note(outputs[0], bounds)
         if held is not None:                            # made of nothing but what is static: Python may decide on it
             capture.known.update(zip(outputs, flat(function(*fill(template[0], held), **fill(template[1], held)))))
         results = [capture.wrap(v) for v in outputs]

@@ -1,7 +1,7 @@
 """Items of Python's containers, chosen by numbers that only the run knows."""
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Optional
 
 from ..capture_context import CaptureContext
 from ..runtime import dy
@@ -28,6 +28,9 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     if not size:
         return fail()
     bound = capture.bound_of(number)
+    arrays = list(container)
+    if size > 1 and type(arrays[0]) is SymbolicArray and all(type(x) is SymbolicArray and x.type == arrays[0].type for x in arrays):
+        return _of_arrays(capture, arrays, number, bound, fail)
     if bound is not None and 0 < bound <= size:
         return _first([lambda place=place: number == place for place in range(bound - 1)], lambda place: container[place],
                       lambda: container[bound - 1])
@@ -40,6 +43,24 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     if capture.effects.is_protected():                          # the error is raised now, on one way through the function
         return chosen() if fits else fail()
     return dy.if_exp(fits, chosen, fail)
+
+
+def _of_arrays(capture: CaptureContext, arrays: List[SymbolicArray], number: Any, bound: Optional[int],
+               fail: Callable[[], Any]) -> SymbolicArray:
+    """One of several arrays of one type.  No decision has blocks, so that there may be many."""
+    size = len(arrays)
+    is_sure = bound is not None and 0 < bound <= size
+    if not is_sure:
+        fits = dy.all_of(number >= -size, lambda: number < size)
+        if not capture.effects.is_protected():
+            dy.cond(fits, tuple, fail, ())
+        elif not fits:
+            fail()
+    found = arrays[bound - 1 if is_sure else -1]
+    for place in reversed(range((bound if is_sure else size) - 1)):
+        is_it = number == place if is_sure else (number == place) | (number == place - size)
+        found = capture.staging.either(is_it, arrays[place], found)
+    return found
 
 
 def _of_dict(container: dict, number: Any) -> Any:

@@ -45,12 +45,12 @@ class Decided:
 class Branch:
     """One captured block: its nodes, what it returned and what it wrote.
 
-    before: the state of things at its start.  marks: of the path through it.  names: what some values are called
-    outside.  values: what arrays in it held at its end.
+    before: the state of things at its start; None for one that does nothing.  marks: of the path through it.  names: what
+    some values are called outside.  values: what arrays in it held at its end.
     """
 
-    def __init__(self, before: Snapshot, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any], marks: Mapping = {},
-                 names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Any]] = {}):
+    def __init__(self, before: Optional[Snapshot], nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any],
+                 marks: Mapping = {}, names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Any]] = {}):
         self.nodes, self.results, self.writes, self.marks, self.names = list(nodes), results, writes, marks, names
         self.before, self.values = before, values
         self.outputs: List[Value] = []
@@ -74,11 +74,12 @@ class Joins:
     def __init__(self, staging: Staging):
         self.staging, self.capture = staging, staging.capture
 
-    def join(self, predicate: Value, branches: List[Branch], before: Snapshot, names: Sequence[str],
+    def join(self, predicate: Value, branches: List[Branch], before: Optional[Snapshot], names: Sequence[str],
               truth: bool) -> Tuple:
         """Join two captured branches into one node, and return the results."""
         then, orelse = self._with_an_end(branches)
-        before.take_lists_whole([branch.writes for branch in branches])
+        if before is not None:
+            before.take_lists_whole([branch.writes for branch in branches])
         if truth and decides_unlike(*then.results, *orelse.results):
             joined = [self._merge_truths(*then.results, *orelse.results, branches)]
         else:

@@ -30,7 +30,7 @@ class Path:
 
     sides: how the forked ones are settled.  outer: the path that the block lies on.  frame: stands for the block, in
     all the calls of it.  joined: the decision that is being joined.  marks: per forked one, how many nodes stand before
-    it, what decides, and the user's line.
+    it, what decides, and the user's line.  open, asked: of the others, the lines, and the numbers by what decides.
     """
 
     def __init__(self, sides: Mapping[int, bool], outer: Optional["Path"] = None, frame: Any = None):
@@ -38,6 +38,7 @@ class Path:
         self.joined: Optional[int] = None
         self.marks: Dict[int, Tuple[int, Value, Optional[Location]]] = {}
         self.open: Dict[int, Optional[Location]] = {}
+        self.asked: Dict[Value, int] = {}
         self._settled: Dict[Value, bool] = {} if outer is None else dict(outer._settled)
 
     def side(self, predicate: Value, nodes: Sequence[Node]) -> Optional[bool]:
@@ -46,7 +47,7 @@ class Path:
             return self._settled[predicate]
         number, self.count = self.count, self.count + 1
         if number not in self.sides:
-            self.open[number] = user_location()
+            self.open[number], self.asked[predicate] = user_location(), number
             return None
         self.marks[number] = len(nodes), predicate, user_location()
         self._settled[predicate] = self.sides[number]
@@ -79,6 +80,12 @@ class Path:
     def decision(self) -> Optional[Tuple["Path", int]]:
         """The decision that is being joined."""
         return None if self.joined is None else (self, self.joined)
+
+    def decision_by(self, predicate: Value) -> Optional[Tuple["Path", int]]:
+        """The decision on this path that a value has made, if it is not settled."""
+        if predicate in self.asked:
+            return self, self.asked[predicate]
+        return None if self.outer is None else self.outer.decision_by(predicate)
 
     def is_on(self, other: "Path") -> bool:
         """Whether this path is the other one or lies on it."""

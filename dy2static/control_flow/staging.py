@@ -15,6 +15,7 @@ from ..runtime import dy
 from ..runtime.raising import check_bound
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.iterators import LIST_PARTS
+from ..symbolic.kept_values import kept_values
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
@@ -24,7 +25,7 @@ from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVari
 from ..symbolic.variable_identity import Choices
 from .blocks import Blocks
 from .items import item
-from .joining import Decided, Joins
+from .joining import Branch, Decided, Joins
 from .loop_carried_trees import Replaced
 from .loops import Loops
 from .path_splitting import Path
@@ -74,6 +75,17 @@ class Staging:
     def if_exp(self, test: Any, then: Callable, orelse: Callable) -> Any:
         """``a if test else b`` on a symbolic test."""
         return self.cond(test, lambda: (then(),), lambda: (orelse(),), (), others=(then, orelse))[0]
+
+    def either(self, test: Any, first: SymbolicArray, second: SymbolicArray) -> SymbolicArray:
+        """``first if test else second`` of two arrays of one type that are there already: no code runs that may change anything."""
+        predicate = self.predicate(test)
+        side = self.path.side(predicate, self.capture.builder.nodes)
+        if side is not None:
+            return first if side else second
+        values = kept_values(first, second)
+        with self.path.joining():
+            branches = [Branch(None, [], (array,), {}, values=values) for array in (first, second)]
+            return self.joins.join(predicate, branches, None, (), False)[0]
 
     def and_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first and …``: the rest is evaluated where the first is true."""

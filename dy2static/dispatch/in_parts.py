@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import types
 import warnings
-from dataclasses import replace
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..conversion import source_of
@@ -13,7 +12,7 @@ from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth, is_installed
 from ..ir.graph import Node
 from ..ir.types import Tensor
-from ..options import Options
+from ..options import InnerOptions, Options
 from ..parts.cuts import Cut
 from ..parts.divided import Divided, Parts
 from ..runtime.program import Program
@@ -80,7 +79,8 @@ class InParts:
 
     def _inner(self) -> Options:
         """The options of the parts; under ``strict``, those of a training step may have no cuts."""
-        return replace(self.options, strict=self.gets_data and self.options.strict is True, input_spec=())
+        given = {**vars(self.options), "strict": self.gets_data and self.options.strict is True, "input_spec": ()}
+        return InnerOptions(**given)
 
     @property
     def is_used(self) -> bool:

@@ -338,13 +338,17 @@ class ArrayWrites:
         return FromSource(array.memory.source)
 
     def _check_leaving(self, array: SymbolicArray) -> None:
-        """Settle the decision that tells whether two arrays that leave share memory: a copy may leave in place of one."""
+        """Settle the decision that tells whether two arrays that leave share memory: a copy may leave in place of one.
+
+        Between parts, a line may write into an array that leaves, so it may not be a copy of one of the caller's.
+        """
         self.views.learn()
         root = self.views.root(array)[0]
         others = [other for other in self.views.perhaps(root) if id(other) in self.left and other._value is not root._value]
         decision = self.views.decision_of([root, *others])
         self.left[id(root)] = root
-        if others and decision is not None and decision.decision and self.capture.staging.path.is_on(decision.decision[0]):
+        matters = others or self.capture.is_inner and not self.views.is_made_here(root)
+        if matters and decision is not None and decision.decision and self.capture.staging.path.is_on(decision.decision[0]):
             self.capture.abort("whether two results share memory depends on a decision on array values", because=decision)
 
     @property

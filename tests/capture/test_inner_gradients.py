@@ -523,7 +523,7 @@ def test_kept_by_what_leaves():
     against_eager.check(lambda compile: compile(kept_by_what_leaves), [pair] * 2, compiled=None)
 
 
-@pytest.mark.parametrize("program", [not_required, through_iterations, through_iterations_only, only_in_one_branch, outside],
+@pytest.mark.parametrize("program", [not_required, through_iterations, through_iterations_only, outside],
                          ids=lambda x: x.__name__)
 def test_refused(program):
     """Run eagerly."""

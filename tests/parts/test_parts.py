@@ -514,3 +514,22 @@ def test_a_replaced_call_of_links_is_called(monkeypatch):
             model.count = 0
             found.append(function(variable(3, 4), variable(3, 4)).array)
     np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_a_view_that_a_decision_chose_is_written_by_a_line_between_parts(backend):
+    """The part gives the view itself, also where native code would copy it: the write is seen in the caller's array."""
+    def f(x):
+        row = x[0] if x.sum() > 1 else x[1]
+        y = np.exp(x) + np.exp(-x) * np.sin(x) - np.cos(x) * x + np.tanh(x) * np.sqrt(np.abs(x)) + x * x - np.arctan(x) * 2
+        broken(1)
+        row += 10
+        return y
+    static = to_static(f, backend=backend)
+    for scale in (1, -1, 1):
+        expected, given = np.full((2, 3), scale, np.float32), np.full((2, 3), scale, np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)
+            np.testing.assert_allclose(static(given), f(expected), rtol=1e-5)
+        np.testing.assert_array_equal(given, expected)
+    assert static.stats()["programs"] > 0

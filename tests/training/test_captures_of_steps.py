@@ -2,6 +2,7 @@
 import gc
 import itertools
 
+import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
@@ -39,6 +40,33 @@ def test_batches_of_other_lengths_take_the_steps_of_the_optimizer_as_inputs(rule
         assert expected.update_rule.t == found.update_rule.t == 12
     info = static.cache_info()
     assert (info.captures, info.fallbacks) == (len(BATCHES), 0)
+
+
+def test_a_loss_without_gradient_for_some_batches():
+    """Labels decide whether the loss depends on the model: that is a way through the step, and no capture for each contents."""
+    def make():
+        model = L.Linear(3, 2, initialW=np.linspace(-1, 1, 6).reshape(2, 3), initial_bias=np.array([0.5, -0.5]))
+        optimizer = optimizers.SGD(0.1).setup(model)
+
+        def loss_of(y, t):
+            count = (t > 0).sum()
+            if count == 0:
+                return chainer.Variable(np.zeros((), np.float32))
+            return F.sum(F.softmax_cross_entropy(y, t, reduce="no")) / count
+
+        def step(x, t):
+            loss = loss_of(model(x), t) * 2
+            model.cleargrads()
+            loss.backward()
+            optimizer.update()
+            return loss.array
+        return model, step
+    (eager, plainly), (model, step) = make(), make()
+    static, x = to_static(step, backend="numpy", strict=True), BATCHES[2][2]
+    for labels in ([1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 1, 1]):
+        np.testing.assert_array_equal(static(x, np.array(labels, np.int32)), plainly(x, np.array(labels, np.int32)))
+        np.testing.assert_array_equal(model.W.array, eager.W.array)
+    assert static.cache_info().captures == 1
 
 
 def test_a_program_that_has_updated_keeps_no_graph_of_its_gradients():
