@@ -31,6 +31,9 @@ class Escaping:
         key = id(variable)
         if "volatile" in variable.__dict__:
             self.capture.abort("a Variable that is made here leaves the compiled function with an attribute")
+        if "named" in variable.__dict__:
+            self.capture.abort("a Variable that is made here leaves the compiled function with a name",
+                               hint="give it the name outside, or none", at=variable.__dict__["named"][1])
         if "elsewhere" in variable.__dict__:
             self.capture.abort("a Variable leaves the compiled function that is read from a list which also holds Variables from "
                                "elsewhere, and whose length depends on array values", because=variable)

@@ -54,6 +54,8 @@ def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
     plain = calls.capture.reports.is_plain(*args, **kwargs)
     if plain and calls.capture.reports.is_held(*args, **kwargs):
         return None
+    if plain:
+        args, kwargs = calls.capture.reports.apart(*args, **kwargs), {}
     return calls.capture.host.call(function, args, kwargs, (), None, plainly=plain)
 
 

@@ -51,7 +51,7 @@ class HostCalls:
         capture, given = self.capture, (*args, *kwargs.values())
         capture.check()
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
-        looks = not plainly and (not trusted or any(map(capture.operands.exposes, given)))
+        looks = not plainly and (not trusted or function is chainer.report or any(map(capture.operands.exposes, given)))
         if looks:
             capture.effects.store_writes(may_fail=not trusted)
         elif not types_ and capture.array_writes.is_ahead:

@@ -112,6 +112,19 @@ class Reports:
             return value
         return SymbolicVariable(self.capture, value, item.requires_grad)
 
+    def apart(self, values: Dict[str, Any], observer: Any = None) -> Tuple[Dict[str, Any], Any]:
+        """What a plain report gets: other Variables for leaves that are made here, since it stores copies of them.
+
+        A gradient that the leaf gets later is not seen in what was reported.
+        """
+        if not chainer.config.keep_graph_on_report:
+            values = {name: self._like(item, self._array(item)) if self._is_leaf(item) else item for name, item in values.items()}
+        return values, observer
+
+    def _is_leaf(self, item: Any) -> bool:
+        return isinstance(item, SymbolicVariable) and not item.connected and not self.capture.grad_state.keeps(item) \
+            and not self.capture.escaping.is_known(item) and item.name is None
+
     # --- what is relied on ------------------------------------------------------------------------------------------------------
 
     def note(self) -> None:

@@ -16,6 +16,7 @@ from chainer.variable import Variable
 from ..capture_context import CaptureContext
 from ..heap.aborts import CaptureAborted
 from ..heap.global_state_guard import assigned_for_all_threads
+from ..heap.locations import user_location
 from ..runtime.definitions import REPLACED
 from ..runtime.hooks import stage
 from ..runtime.settings import SETTINGS
@@ -47,6 +48,8 @@ def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: 
     kind = SymbolicParameter if isinstance(variable, chainer.Parameter) else SymbolicVariable
     object.__setattr__(variable, "__class__", kind)
     kind.__init__(variable, capture, capture.chainer.new_variable(data, requires_grad), requires_grad)
+    if name is not None and kind is SymbolicVariable:
+        variable.__dict__["named"] = name, user_location()
 
 
 def _symbolic_local(config: LocalConfig, name: str) -> Any:

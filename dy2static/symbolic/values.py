@@ -416,12 +416,12 @@ class SymbolicVariable(chainer.Variable):
 
     @property
     def name(self) -> Any:
-        """That of the user's Variable, under a guard; what is made here has none."""
+        """That of the user's Variable, under a guard; what is made here has the one that it is made with, and does not leave."""
         own, heap = self.__dict__, self.capture.heap
         if "origins" in own or "choice" in own:
             return _outside("name")(self)
         if "source" not in own:
-            return None
+            return own.get("named", (None,))[0]
         heap.check_fresh()
         return heap.shadow(heap.real_of(self).name, heap.source(Attribute, own["source"], "name"))
 

@@ -1,10 +1,14 @@
 """What the function does to Variables of the caller's: gradients, arrays and names."""
+import warnings
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
 from against_eager import check
+
+import dy2static
 
 CALLS = [lambda: ((np.arange(3, dtype="f"),), {}), lambda: ((-np.ones(3, "f"),), {})]
 
@@ -295,3 +299,39 @@ def test_names_of_links():
         link = L.Linear(3, 2)
         return compile(lambda x: [p.name for p in link.params()]), [link]
     check(make, CALLS, backward=False, compiled=True)
+
+
+def test_names_that_variables_are_made_with():
+    def f(x):
+        v, w = chainer.Variable(x * 2, name="v"), chainer.Variable(x * 3, name="w")
+        return v, F.sum(v * w), w.name
+    static = dy2static.to_static(f)
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dy2static.FallbackWarning)
+            v, _, name = static(np.ones(3, "f"))
+        assert (v.name, name) == ("v", "w")
+
+
+def test_reported_variables_have_the_gradients_of_that_moment():
+    """The reporter stores copies: of the caller's Variables, and of leaves that are made inside."""
+    def f(x, p):
+        zero = chainer.Variable(np.zeros((), "f"))
+        loss = F.sum(p * x) + zero
+        chainer.report({"zero": zero, "loss": loss})
+        chainer.report({"before": p})
+        p.cleargrad()
+        loss.backward()
+        chainer.report({"after": p})
+        p.cleargrad()
+        return zero.grad_var
+
+    found = []
+    for function in (f, dy2static.to_static(f, strict=True)):
+        for _ in range(3):
+            observation, reporter = {}, chainer.Reporter()
+            with reporter.scope(observation):
+                assert function(np.arange(3, dtype="f"), parameter("p")).array == 1
+        found.append({name: (v.array.tolist(), v.grad if v.grad is None else v.grad.tolist()) for name, v in observation.items()})
+    assert found[0] == found[1]
+    assert found[1]["after"][1] == [0, 1, 2] and found[1]["zero"][1] is None
