@@ -27,7 +27,7 @@ from ..symbolic import abstract_eval, patches
 from ..symbolic.data_dependent_sizes import may_be_empty
 from ..symbolic.number_ranges import kind_of
 from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds_sizes, tried_with
-from ..symbolic.values import SymbolicArray, SymbolicVariable
+from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
@@ -230,6 +230,8 @@ class ChainerCalls:
             own = isinstance(value, (types.FunctionType, types.MethodType)) and not is_library(value.__module__ or "")
             if own and not is_self_contained(value):
                 self.capture.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
+        if is_library(type(holder).__module__):
+            holder.__dict__.update({name: _with_whole(value) for name, value in holder.__dict__.items()})
         hidden = {name: self.capture.operands.template(value, operands) for name, value in holder.__dict__.items()
                   if self.capture.operands.holds_symbolic(value)}
         self.capture.number_checks.hold_all(operands[len(values):])
@@ -366,6 +368,13 @@ class ChainerCalls:
             return self.new_variable(array, requires_grad)
         writes.replace_contents(array, OPS["stop_gradient"](array.now()))
         return array
+
+
+def _with_whole(attribute: Any) -> Any:
+    """An attribute of a function with the whole numbers of this call, on which shapes depend, for those that differ in others."""
+    if type(attribute) is SymbolicScalar and attribute.text is not None and attribute.kind in ("py_int", "py_bool"):
+        return attribute.fix()
+    return type(attribute)(map(_with_whole, attribute)) if type(attribute) in (tuple, list) else attribute
 
 
 def _halved(array: Any) -> Any:

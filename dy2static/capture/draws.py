@@ -103,6 +103,7 @@ class Draws:
 
     def _types(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Any]:
         """The structure and the types of what a draw gives, from draws of another generator."""
+        args, kwargs = _with_hints(args), _with_hints(kwargs)
         try:
             with quiet():                               # the run will warn
                 tried = [(sizes, [flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
@@ -137,6 +138,15 @@ class Draws:
             except ValueError:
                 continue
         return draw(*abstract_eval.typed(args, abstract_eval.shares), **abstract_eval.typed(kwargs, abstract_eval.shares))
+
+
+def _with_hints(item: Any) -> Any:
+    """The item with the floats of this call for those that differ from call to call: no type or size depends on them."""
+    if type(item) is SymbolicScalar and item.text is not None and item.kind == "py_float":
+        return item.hint
+    if type(item) in (tuple, list):
+        return type(item)(map(_with_hints, item))
+    return {key: _with_hints(part) for key, part in item.items()} if type(item) is dict else item
 
 
 def _are_objects(args: Tuple, kwargs: Mapping[str, Any]) -> bool:

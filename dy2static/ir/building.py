@@ -187,13 +187,23 @@ def _as_value(operand: Any, peers: List[Value]) -> Value:
     return constant(operand, dtypes[0] if dtypes else None)
 
 
+_PLAIN = frozenset((bool, int, float))
+
+
 def _emit(op: OpDef, inputs: Tuple[Any, ...], attrs: Mapping[str, Any]) -> Any:
     peers = [v for v in inputs if isinstance(v, Value) and isinstance(v.type, (Tensor, Scalar))]
     values = inputs if len(peers) == len(inputs) else tuple([_as_value(v, peers) for v in inputs])
     if op.kind == "elementwise" and len(values) > 1:
         values = broadcast(*values)
-    outputs = current().add(op, values, attrs)
+    outputs = current().add(op, values, {name: _as_known(item) for name, item in attrs.items()})
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _as_known(item: Any) -> Any:
+    """An attribute; what stands for a number in it becomes the number, on which the capture relies from then on."""
+    if type(item) is tuple:
+        return tuple(map(_as_known, item))
+    return item.fix() if type(item) not in _PLAIN and isinstance(item, (int, float)) and hasattr(item, "fix") else item
 
 
 _op._EMITTER[0] = _emit

@@ -22,7 +22,7 @@ from chainer.functions.activation.tanh import Tanh
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import are_ints, array_in, is_number, lowers, lowers_to, number, symbolic_value
+from .registry import are_ints, array_in, is_number, lowers, lowers_to, number, symbolic_value, varies
 
 lowers_to("relu", ReLU)                     # backward multiplies by ``y > 0``: the output is retained, not the input
 lowers_to("tanh", Tanh)
@@ -33,7 +33,7 @@ lowers_to("hard_sigmoid", HardSigmoid)      # the gradient is decided by x itsel
 @lowers(LeakyReLU)
 def leaky_relu(node: Any, x: Value) -> Optional[Value]:
     # a negative slope makes backward look at x, because the sign of y says nothing then
-    if is_number(node.slope):
+    if is_number(node.slope) and not varies(node.slope):
         return ops.leaky_relu(x, slope=float(node.slope))
     slope = number(node.slope, x.dtype) if symbolic_value(node.slope) is not None else None
     if slope is None:

@@ -10,7 +10,7 @@ from chainer.functions.math import basic_math as M
 
 from .. import ops
 from ..ir.graph import Value
-from .registry import is_number, lowers, lowers_to, number
+from .registry import is_number, lowers, lowers_to, number, varies
 
 
 @lowers(M.Add)
@@ -65,14 +65,17 @@ div_from_constant = lowers(M.DivFromConstant)(_with_constant(lambda x, value: va
 
 @lowers(M.PowVarConst)
 def pow_var_const(node: Any, x: Value) -> Optional[Value]:
-    # the gradient's exponent is the uncast number minus 1; one known at run time only has no gradient rule
+    # the gradient's exponent is the uncast number minus 1
+    if varies(node.value):
+        value = number(node.value, x.dtype)
+        return None if value is None else ops.power(x, value)
     return ops.power_const(x, exponent=float(node.value)) if is_number(node.value) else None
 
 
 @lowers(M.PowConstVar)
 def pow_const_var(node: Any, x: Value) -> Optional[Value]:
     # the gradient multiplies by ``math.log`` of the number: backward raises for one that is not positive
-    if is_number(node.value):
+    if is_number(node.value) and not varies(node.value):
         return ops.const_power(x, base=float(node.value))
     value = number(node.value, x.dtype)
     return None if value is None else ops.power(value, x)

@@ -24,7 +24,20 @@ from ..ir.building import constant
 from ..ir.dims import maximum
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import are_ints, array_in, beside, divisor, is_captured, is_number, label_to_ignore, lowers, number_of, size_of
+from .registry import (
+    are_ints,
+    array_in,
+    beside,
+    divisor,
+    is_captured,
+    is_number,
+    label_to_ignore,
+    lowers,
+    number,
+    number_of,
+    size_of,
+    varies,
+)
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -183,7 +196,8 @@ def triplet(node: Any, anchor: Value, positive: Value, negative: Value) -> Optio
     # the gradients are products with differences of the other two
     if not is_number(node.margin):
         return None
-    losses = ops.relu(ops.triplet_distance(anchor, positive, negative) + float(node.margin))
+    margin = number(node.margin, anchor.dtype) if varies(node.margin) else float(node.margin)
+    losses = ops.relu(ops.triplet_distance(anchor, positive, negative) + margin)
     return losses if node.reduce == "no" else ops.sum(losses) / divisor(anchor.shape[0], losses.dtype)
 
 

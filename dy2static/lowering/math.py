@@ -34,7 +34,7 @@ from ..ir.dims import is_positive
 from ..ir.graph import Value
 from ..ir.shapes import broadcast_shapes
 from ..ops.rules import sum_axes
-from .registry import Lowering, are_there, ints, is_number, lowers, lowers_to
+from .registry import Lowering, are_there, ints, is_number, lowers, lowers_to, number, varies
 
 # One array to one array -----------------------------------------------------------------------------------------
 
@@ -55,7 +55,20 @@ def clip(node: Any, x: Value) -> Optional[Value]:
     # the gradient passes at both bounds
     if not all(bound is None or is_number(bound) for bound in (node.x_min, node.x_max)):
         return None
+    if varies(node.x_min, node.x_max):
+        return _clipped(x, *[None if bound is None else number(bound, x.dtype) for bound in (node.x_min, node.x_max)])
     return ops.clip(x, x_min=_bound(node.x_min), x_max=_bound(node.x_max))
+
+
+def _clipped(x: Value, low: Optional[Value], high: Optional[Value]) -> Value:
+    """``ops.clip`` with bounds that differ from call to call."""
+    fixed = inside = None
+    for bound, nearest, order in ((low, ops.maximum, ops.greater_equal), (high, ops.minimum, ops.less_equal)):
+        if bound is not None:
+            fits = order(x, bound)
+            inside = fits if inside is None else ops.logical_and(inside, fits)
+            fixed = nearest(ops.stop_gradient(x) if fixed is None else fixed, bound)
+    return ops.where(inside, x, fixed)
 
 
 def _bound(bound: Any) -> Optional[float]:

@@ -14,7 +14,7 @@ from .. import ops
 from ..ir.building import constant
 from ..ir.devices import is_gpu
 from ..ir.graph import Value
-from .registry import array_in, is_number, lowers
+from .registry import array_in, is_number, lowers, number, varies
 
 
 @lowers(Dropout)
@@ -29,14 +29,27 @@ def dropout(node: Any, x: Value) -> Optional[Value]:
     if is_gpu(x.type.device) and cuda.cudnn_enabled:     # cuDNN draws, from a stream of its own
         return None
     kept = _kept(x.shape, node.dropout_ratio) if not is_gpu(x.type.device) else _kept_on_gpu(x.shape, node.dropout_ratio, x.dtype)
-    scale = ops.broadcast_to(constant(x.dtype.type(1.0 / (1 - node.dropout_ratio))), shape=x.shape)
+    scale = ops.broadcast_to(_scale(node.dropout_ratio, x.dtype), shape=x.shape)
     node.mask = mask = ops.mask(scale, kept)
     return x * mask
 
 
+def _scale(ratio: Any, dtype: np.dtype) -> Value:
+    """By what the elements are multiplied that stay."""
+    if varies(ratio):
+        return ops.cast(1.0 / (1.0 - _double(ratio)), dtype=dtype)
+    return constant(dtype.type(1.0 / (1 - ratio)))
+
+
+def _double(ratio: Any) -> Value:
+    value = number(ratio, np.dtype(np.float64))
+    assert value is not None
+    return value
+
+
 def _kept(shape: Tuple[int, ...], ratio: Any) -> Value:
     """Drawn at random: which elements stay."""
-    return ops.greater_equal(ops.random_uniform(shape=shape), constant(ratio, np.float64))
+    return ops.greater_equal(ops.random_uniform(shape=shape), _double(ratio))
 
 
 def _kept_on_gpu(shape: Tuple[int, ...], ratio: Any, dtype: np.dtype) -> Value:

@@ -109,6 +109,11 @@ def is_number(attribute: Any) -> bool:
     return isinstance(attribute, (int, float, np.number, np.bool_))
 
 
+def varies(*attributes: Any) -> bool:
+    """Whether one of these is a number that differs from call to call, or that only the run knows: `number` gives its value."""
+    return any(is_number(attribute) and hasattr(attribute, "capture") for attribute in attributes)
+
+
 def are_ints(*attributes: Any) -> bool:
     """Whether the attributes are integers known now, or sizes."""
     return all(isinstance(attribute, (int, np.integer, Dim)) for attribute in attributes)

@@ -1,0 +1,54 @@
+"""Numbers that differ from call to call and reach functions of Chainer as their attributes: schedules of rates, bounds and margins."""
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+
+import dy2static
+
+RANDOM = np.random.RandomState(0)
+X, P = RANDOM.randn(4, 6).astype("f"), (RANDOM.rand(4, 6) + 0.5).astype("f")
+IMAGES = RANDOM.rand(2, 2, 6, 6).astype("f")
+ONES, ZEROS = np.ones(6, "f"), np.zeros(6, "f")
+
+#: Those for which numbers are inputs: the second capture is for all that follow.
+INPUTS = {
+    "clip": lambda x, p, k: F.clip(x, -k, 1 + k),
+    "clip above": lambda x, p, k: F.clip(x, -1.0, k),
+    "dropout": lambda x, p, k: F.dropout(x, k),
+    "zoneout": lambda x, p, k: F.zoneout(p, x, k),
+    "leaky_relu": lambda x, p, k: F.leaky_relu(x, k),
+    "exponent": lambda x, p, k: x * p ** (1 + k),
+    "base": lambda x, p, k: (1 + k) ** x,
+    "triplet": lambda x, p, k: F.triplet(x, p, x * p, k),
+    "noise": lambda x, p, k: x + np.random.normal(0, k, x.shape).astype("f") * np.random.uniform(-k, k),
+}
+
+#: Those with a program for each number.
+FIXED = {
+    "eps": lambda x, p, k: F.batch_normalization(x, ONES, ZEROS, eps=k),
+    "pad": lambda x, p, k: F.pad(x, ((0, 0), (1, 1)), "constant", constant_values=k),
+    "window": lambda x, p, k: F.local_response_normalization(x, 2 * int(k * 10) + 1),
+    "widths": lambda x, p, k: F.pad(x, ((0, 0), (int(k * 10), 1)), "reflect") * F.sum(p),
+    "size": lambda x, p, k: F.sum(F.resize_images(IMAGES, (int(k * 10) + 3, 8))) * x,
+}
+
+
+@pytest.mark.parametrize("name, backend", [*[(name, backend) for name in INPUTS for backend in ("numpy", "c")],
+                                           *[(name, "numpy") for name in FIXED]])
+def test_values_and_gradients(name, backend):
+    function = INPUTS.get(name) or FIXED[name]
+    static = dy2static.to_static(function, backend=backend, strict=True)
+    for k in (0.11, 0.21, 0.31, 0.41):
+        found = []
+        for run in (function, static):
+            np.random.seed(0)
+            x, p = chainer.Variable(X.copy()), chainer.Variable(P.copy())
+            y = run(x, p, k)
+            F.sum(y * y).backward()
+            found.append((y.array, x.grad, p.grad))
+        for expected, ours in zip(*found):
+            assert (expected is None) is (ours is None)
+            if expected is not None:
+                np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
+    assert static.cache_info().captures == (2 if name in INPUTS else 4)
