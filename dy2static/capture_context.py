@@ -60,6 +60,9 @@ class Inputs(Protocol):
     def number(self, source: Source, real: Any, kind: str) -> SymbolicScalar:
         """The symbolic form of a number that changes from call to call."""
 
+    def numpy_number(self, source: Source, real: Any) -> SymbolicArray:
+        """The same of a float of NumPy's."""
+
     def text(self, source: Source, real: Union[str, bytes]) -> SymbolicText:
         """The symbolic form of a text that changes from call to call."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..heap.naming import readable
 from ..ir.devices import device_of, is_gpu, kind_of
 from ..ir.graph import Value
-from ..ir.types import Dynamic, Tensor, python_scalar
+from ..ir.types import Dynamic, Tensor, python_scalar, type_of
 from ..record.guards import ArrayMatch, VariableMatch
 from ..record.inputs import ArrayInput, Input, NumberInput, ObjectInput, VariableInput
 from ..record.paths import Attribute, Source
@@ -96,6 +96,15 @@ class Inputs:
         text = f"n{source.number}"
         self.named.append((text, source))
         return SymbolicScalar(self.capture, kind, text, real)
+
+    def numpy_number(self, source: Source, real: np.floating) -> SymbolicArray:
+        """The symbolic form of a float of NumPy's that changes from call to call."""
+        text = f"n{source.number}"
+        if text not in self._numbers:
+            self.named.append((text, source))
+            self._numbers[text] = self.capture.root.input(type_of(real), "number")
+            self.all.append(NumberInput(self._numbers[text], text))
+        return SymbolicArray(self.capture, self._numbers[text])
 
     def number_value(self, text: str, kind: str, hint: Any) -> Value:
         """An expression over numbers as a value of the graph.  hint: what it is in this call."""

@@ -47,8 +47,9 @@ _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, Id
 
 
 class Varying(set):
-    """The paths of numbers and texts that have been seen to change: inputs of later programs.  texts: those of texts.
+    """The paths of numbers and texts that have been seen to change: inputs of later programs.
 
+    texts: those of texts and of NumPy's floats, which cannot be inputs everywhere.
     fixed: paths of small arrays and of numbers that are known in every program, whether they change or not.
     """
 
@@ -56,7 +57,7 @@ class Varying(set):
         super().__init__()
         self.fixed: Set[Tuple] = set()
         self.texts: Set[Tuple] = set()
-        self._needed: Set[Tuple] = set()                # texts that cannot be inputs
+        self._needed: Set[Tuple] = set()                # those of them that cannot be inputs
 
     def clear(self) -> None:
         """Forget everything."""
@@ -69,7 +70,7 @@ class Varying(set):
         """Note that the values of these guards have changed."""
         for guard in guards:
             path = guard.source.path()
-            is_text = type(guard.expected) in (str, bytes)
+            is_text = type(guard.expected) not in (int, float)
             if not is_text or path not in self._needed:
                 self.add(path)
             if is_text and path in self:

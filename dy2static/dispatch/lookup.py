@@ -7,11 +7,15 @@ import types
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..diagnostics.changes import Varying
+from ..heap.heap import FLOATS
 from ..options import Options
 from ..record.guards import EqualsMatch, ExpressionMatch
 from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, reason_of
 from ..runtime.program import Program
+
+#: The types of what may be inputs of a program.
+_INPUTS = (int, float, str, bytes, *FLOATS)
 
 log = logging.getLogger("dy2static")
 
@@ -36,7 +40,7 @@ class Lookup:
             if self.options.verbosity_now >= 1:
                 log.warning("%s: a program does not fit: %s", self.function.__qualname__,
                             "; ".join(g.describe() for g in guards))
-            values = [g for g in guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float, str, bytes)]
+            values = [g for g in guards if isinstance(g, EqualsMatch) and type(g.expected) in _INPUTS]
             if len(values) == len([g for g in guards if not isinstance(g, ExpressionMatch)]):
                 self.varying.note(values)
             else:

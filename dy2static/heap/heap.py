@@ -50,6 +50,9 @@ _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
 _WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
 
+#: The numbers of NumPy that may be inputs, too.
+FLOATS = (np.float16, np.float32, np.float64)
+
 
 def _may_change(owner: Any) -> bool:
     """Whether what a method in C is bound to is an object of the user's that may change."""
@@ -133,6 +136,9 @@ class Heap:
         if kind in (str, bytes) and source.path() in self.varying:
             self.guard(TypeMatch(source, kind))
             return self.capture.inputs.text(source, real)
+        if kind in FLOATS and source.path() in self.varying:
+            self.guard(TypeMatch(source, kind))
+            return self.capture.inputs.numpy_number(source, real)
         if kind in _VALUES or isinstance(real, (np.generic, np.dtype)) or kind in DEVICES:
             self.guard(EqualsMatch(source, real))
             return real

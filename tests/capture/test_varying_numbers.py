@@ -34,6 +34,31 @@ FIXED = {
 }
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_numbers_of_numpy(kind, backend):
+    def f(x, rate):
+        if rate > 0.3:
+            x = x * 2
+        return F.dropout(x, float(rate)) * rate, rate, type(rate).__name__
+    static = dy2static.to_static(f, backend=backend, strict=True)
+    for rate in map(kind, (0.11, 0.21, 0.31, 0.41)):
+        found = []
+        for run in (f, static):
+            np.random.seed(0)
+            y, same, name = run(X, rate)
+            found.append((y.array, same))
+            assert type(same) is kind and name == kind.__name__ and y.dtype == np.float32
+        np.testing.assert_allclose(*[array for array, _ in found], rtol=1e-6)
+    assert static.cache_info().captures == 2
+
+
+def test_numbers_of_numpy_that_are_needed():
+    static = dy2static.to_static(lambda x, rate: (F.tanh(x) * rate, {"%.2f" % rate: float(rate)}["%.2f" % rate]), strict=True)
+    for rate in map(np.float32, (0.1, 0.2, 0.3)):
+        assert static(X, rate)[1] == float(rate)
+
+
 @pytest.mark.parametrize("name, backend", [*[(name, backend) for name in INPUTS for backend in ("numpy", "c")],
                                            *[(name, "numpy") for name in FIXED]])
 def test_values_and_gradients(name, backend):
