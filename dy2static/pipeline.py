@@ -89,10 +89,10 @@ def build(recipe: Recipe) -> Program:
 
 @contextlib.contextmanager
 def ours(outcome: Outcome) -> Iterator[None]:
-    """In its block no code of the user's runs: what goes wrong is our mistake, an `InternalError`."""
+    """In its block no code of the user's runs: what goes wrong is our mistake, an `InternalError`, unless memory is short."""
     try:
         yield
-    except Dy2StaticError:
+    except (Dy2StaticError, MemoryError):
         raise
     except Exception as error:
         raise InternalError(f"the graph of {outcome.graph.name} cannot be compiled: {error!r}") from error

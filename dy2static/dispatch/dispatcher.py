@@ -168,6 +168,8 @@ class Dispatcher:
             if config.VERIFY.value:
                 raise
             failed = CaptureAborted(f"{error.args[0]} (a mistake of dy2static's: please report it)")
+        except MemoryError as error:                    # which may be short in this call only
+            failed = CaptureAborted(f"there is no memory for it: {error}", again=True)
         except RaisedByHandler as raised:
             raise raised.error from raised.error.__cause__
         except Dy2StaticError:

@@ -90,7 +90,9 @@ class Tiers:
                 return                                  # another thread was faster
             try:
                 made = becoming.advance(program, wait)
-            except InternalError as error:              # the call can do without
+            except MemoryError:                         # the call can do without, and another one begins again
+                return
+            except InternalError as error:
                 del self._becoming[program]
                 if config.VERIFY.value:
                     raise

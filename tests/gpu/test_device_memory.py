@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cupy_double import on_device, on_double, tolerance
 from numpy_on_double import array
+from test_whole_steps import Recurrent, Training, step
 
 from dy2static import to_static
 from dy2static.native.emulated import missing
@@ -96,6 +97,21 @@ def test_what_does_not_help_is_the_error_of_cupy(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @on_double
+def test_a_function_without_memory_in_its_first_call_is_compiled_later(backend):
+    def chosen(x):
+        return F.tanh(x)[:, [2, 0, 1]]                          # the indices become an array of the device
+    static, x = to_static(chosen, backend=backend, strict=True), array(6, 6)
+    refuse(*range(100))
+    with pytest.raises(cupy.cuda.memory.OutOfMemoryError):
+        static(x)
+    refuse()
+    for _ in range(2):
+        np.testing.assert_allclose(static(x).array.get(), chosen(x).array.get(), rtol=tolerance(1e-5))
+    assert static.stats()["programs"] == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
 def test_gradients(backend):
     def total(x):
         return F.sum(function(x))
@@ -111,6 +127,40 @@ def test_gradients(backend):
     assert memory().allocations > min(memory().refused)
     for grad in found[1:]:
         np.testing.assert_allclose(grad, found[0], rtol=1e-4, atol=1e-6)
+
+
+def arrays_of(training):
+    """Parameters, what the optimizer keeps, and running means."""
+    model = training.model
+    return [x.get() for p in model.params() for x in (p.array, *[v for _, v in sorted((p.update_rule.state or {}).items())])] + [
+        model.norm.avg_mean.get(), model.norm.avg_var.get()]
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
+def test_each_allocation_of_a_training_step_fails(backend, for_good):
+    """If one fails, the step goes on.  If all fail from there on, nothing is changed, and the step can be done again."""
+    refuse()
+    static, failed = to_static(step, backend=backend, strict=True), 0
+    training, eager = Training(model=Recurrent, static=static).run(2), Training(model=Recurrent, static=step).run(2)
+    for number in range(200):
+        first = memory().allocations
+        refuse(*range(number, 1000 if for_good else number + 1))
+        try:
+            training.run(1)
+        except cupy.cuda.memory.OutOfMemoryError:
+            failed += 1
+            refuse()
+            training.run(1)
+        is_over = memory().allocations - first <= number
+        refuse()
+        eager.run(1)
+        if is_over:
+            break
+    assert number > 5 and failed == (number if for_good else 0)
+    for found, expected in zip(arrays_of(training), arrays_of(eager)):
+        np.testing.assert_allclose(found, expected, rtol=tolerance(1e-3), atol=tolerance(1e-5))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

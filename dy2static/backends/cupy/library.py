@@ -17,7 +17,7 @@ from ...runtime.devices import current_stream
 from ..host.library import NUMPY_CALLS, Library
 from ..names import Names
 from .functions import on_cupy, on_host
-from .memory import Retrying, empty
+from .memory import Retrying, copied, empty
 from .special import SPECIAL
 
 #: CuPy's functions for methods of NumPy's ufuncs that it lacks.
@@ -93,7 +93,7 @@ class CupyCalls(Library):
     def constant(self, array: np.ndarray) -> Any:
         """As `Library.constant`: in the memory of the device."""
         with self._device():
-            return cuda.cupy.array(array)
+            return copied(array)
 
     def empty(self, nbytes: int) -> Any:
         """As `Library.empty`."""

@@ -11,11 +11,20 @@ from ...runtime.segment import release_arenas
 
 def empty(shape: Tuple[int, ...], dtype: np.dtype) -> Any:
     """A new array without contents on the current device.  Raises CuPy's OutOfMemoryError where releasing arenas does not help."""
+    return _made(cuda.ndarray, shape, dtype)             # what `cupy.empty` calls
+
+
+def copied(array: np.ndarray) -> Any:
+    """A copy of an array of the host on the current device; as `empty`."""
+    return _made(cuda.cupy.array, array)
+
+
+def _made(make: Callable[..., Any], *args: Any) -> Any:
     try:
-        return cuda.ndarray(shape, dtype)                # what `cupy.empty` calls
+        return make(*args)
     except cuda.cupy.cuda.memory.OutOfMemoryError:
         release_arenas()
-    return cuda.ndarray(shape, dtype)
+    return make(*args)
 
 
 #: Exceptions of CuPy that say that there is not enough memory: CUDA_ERROR_OUT_OF_MEMORY, CUBLAS_STATUS_ALLOC_FAILED.
