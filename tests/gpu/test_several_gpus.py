@@ -1,6 +1,8 @@
 """Arrays of two GPUs in one compiled call, with transfers between them, against eager mode."""
+import contextlib
 import copy
 import warnings
+from unittest.mock import patch
 
 import chainer
 import chainer.functions as F
@@ -86,6 +88,36 @@ def test_gradients_of_two_orders(backend):
         results.append(placed(gradients(copied, call, x, array(8, 4, seed=1))))
     assert same(*results) and call.stats()["captures"] == 1, call.stats()
     assert [p.grad.device.id for name, p in sorted(copied.namedparams())] == [0, 0, 0, 0, 1, 1]
+
+
+@contextlib.contextmanager
+def noted_order():
+    """Gives what streams of the stand-in are told in its block, and copies from one device to another, in their order."""
+    order, copy = [], cupy.array
+
+    def array(x):
+        if isinstance(x, cupy.ndarray) and x.device != cupy.cuda.Device():
+            order.append(("copied", x.device.id, cupy.cuda.Device().id))
+        return copy(x)
+    with patch.object(cupy, "array", array), \
+            patch.object(cupy.cuda.Event, "record", lambda self, stream=None: order.append(("recorded", cupy.cuda.Device().id, self))), \
+            patch.object(cupy.cuda.Stream, "wait_event", lambda self, event: order.append(("waits", cupy.cuda.Device().id, event))):
+        yield order
+
+
+@pytest.mark.stand_in("its streams can be looked at")
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@on_double
+def test_a_copy_waits_for_the_stream_of_its_source_which_waits_for_the_copy(backend):
+    model, x = OnTwo(), array(8, 6)
+    with noted_order() as order:
+        F.sum(to_static(model.__call__, backend=backend, strict=True)(x)).backward()
+    copies = [k for k, (what, *_) in enumerate(order) if what == "copied"]
+    assert len(copies) == 4 and len(order) == 5 * len(copies)
+    for k in copies:
+        (before, source, first), (waiting, target, same), copied, (after, there, last), (then, here, other) = order[k - 2:k + 3]
+        assert (before, waiting, after, then) == ("recorded", "waits", "recorded", "waits")
+        assert copied == ("copied", source, target) and (there, here) == (target, source) and first is same and last is other
 
 
 @pytest.mark.parametrize("backend", ["numpy", "c"])
