@@ -17,10 +17,12 @@ from ..heap.library_writes import stop_library_writes
 from ..heap.object_shadows import ShadowBase
 from ..heap.ownership import is_immutable, is_library_class
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
+from ..ir.devices import is_gpu
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.python import CLOCK_MODULES, CLOCKS, NUMBER_MODULES, PURE_MODULES, builtin
 from ..library_facts.table import members
+from ..runtime.devices import array_type
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length, total
@@ -108,6 +110,8 @@ class BuiltinCalls:
 
     def _attribute(self, function: Callable, array: SymbolicArray, name: Any, *default: Any) -> Any:
         """``hasattr`` or ``getattr`` of an array."""
+        if function is hasattr and is_gpu(array.place):
+            return hasattr(array_type(array.place), fixed(name))
         if function is hasattr:
             return hasattr(np.zeros((1,) * array.ndim, array.dtype)[() if array.is_scalar else ...], fixed(name))
         if fixed(name) in numpy_facts.HIDDEN:

@@ -171,8 +171,13 @@ class SymbolicArray:
         self.capture.array_writes.write(self, operator.setitem, (key, item), {})
 
     def __getattr__(self, name: str) -> Any:
-        if name == "get" and is_gpu(self.place):
-            return ArrayMethod(self, name)
+        if is_gpu(self.place):
+            if name == "get":
+                return ArrayMethod(self, name)
+            if not hasattr(array_type(self.place), name):
+                raise AttributeError(f"'cupy.ndarray' object has no attribute {name!r}")
+            if not hasattr(np.ndarray, name):
+                self.capture.abort(f"`.{name}` of an array is used inside the compiled function")
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
             if not name.startswith("__") and hasattr(np.ndarray, name):
                 self.capture.abort(f"`.{name}` of an array is used inside the compiled function")

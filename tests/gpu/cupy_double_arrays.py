@@ -168,12 +168,6 @@ class ndarray:
     def __cuda_array_interface__(self):
         return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.data.ptr, False), "version": 3, "strides": self.strides}
 
-    def __getattr__(self, name):
-        if name not in METHODS:
-            raise AttributeError(f"'ndarray' object has no attribute {name!r}")
-        function = getattr(np.ndarray, name)
-        return lambda *args, **kwargs: call(function, (self, *args), kwargs, keywords=METHODS[name])
-
     def view(self, dtype=None, type=None):
         return call(np.ndarray.view, (self,) if dtype is None else (self, dtype), {})
 
@@ -423,3 +417,16 @@ def _lines(file):
 #: The public names of CuPy 14.2 with the names of their parameters; those of the methods of an array.
 NAMES = names_of(14)
 METHODS = {name[len("cupy.ndarray."):]: keywords for name, keywords in NAMES.items() if name.startswith("cupy.ndarray.")}
+
+
+def _give_methods():
+    """Give arrays those of CuPy's methods that the class does not define, by NumPy's."""
+    def method_of(function, keywords):
+        return lambda self, *args, **kwargs: call(function, (self, *args), kwargs, keywords=keywords)
+    for name, keywords in METHODS.items():
+        function = getattr(np.ndarray, name, None)
+        if callable(function) and not hasattr(ndarray, name):
+            setattr(ndarray, name, method_of(function, keywords))
+
+
+_give_methods()

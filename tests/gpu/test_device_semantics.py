@@ -40,6 +40,15 @@ def devices_and_modules(x):
         return F.tanh(x), x.array.device.id
 
 
+def attributes_of_arrays(x):
+    try:
+        address = x.array.ctypes.data
+    except AttributeError:
+        address = None
+    on_the_host = x.array.get() if hasattr(x.array, "get") else x.array
+    return on_the_host, address, hasattr(x.array, "device"), hasattr(x.array, "ctypes"), getattr(x.array, "itemset", None)
+
+
 def indices(x):
     return x[x.xp.array([0, 2, 1])], x[1], F.select_item(x, x.xp.array([0, 1, 2, 1], "i")), F.embed_id(x.xp.array([1, 0], "i"), x)
 
@@ -156,7 +165,7 @@ def printed(x):
 
 CAPTURED = [
     sums_and_elements_are_arrays, arrays_without_axes_decide_dtypes, functions_of_both_libraries, made_by_the_library,
-    devices_and_modules, indices, branches, loops, reads, sizes_by_contents, written_in_place, draws, gradients_inside,
+    devices_and_modules, attributes_of_arrays, indices, branches, loops, reads, sizes_by_contents, written_in_place, draws, gradients_inside,
     without_gradients, windows, places_of_the_largest, losses, read_as_an_array_of_the_host, computed_on_the_host_in_between,
     sent_to_the_host_as_a_function, sent_to_the_gpu, sent_there_and_back, without_a_lowering,
     lists_that_grow_by_contents, lists_that_grow_in_a_loop, printed]
