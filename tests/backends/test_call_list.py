@@ -103,3 +103,25 @@ def test_rows_name_their_calls(model):
     rows = [line for line in text.split("_calls[] = {", 1)[1].split("};", 1)[0].splitlines() if line]
     assert len(rows) >= 2 * STEPS and all("/* " in row and "part_" in row for row in rows)
     assert "/* test_call_list.py:" in text
+
+
+def test_numpy_scalars_between_calls_do_not_end_a_table(monkeypatch):
+    """What goes from an array to a NumPy scalar and back is the same number; here, of two loops over pairs."""
+    def direction(q, pairs):
+        factors = []
+        for s, y in pairs:
+            factors.append(s.dot(q))
+            q = q - factors[-1] * y
+        for (s, y), a in zip(reversed(pairs), reversed(factors)):
+            q = q + (a - y.dot(q)) * s
+        return q
+
+    arrays = np.random.RandomState(0).randn(17, 6).astype("f") / 3
+    arguments = arrays[0], [(arrays[2 * i + 1], arrays[2 * i + 2]) for i in range(8)]
+    listed = to_static(direction, strict=True, backend="c")
+    found = listed(*arguments)
+    monkeypatch.setattr(call_list, "_LEAST", 10 ** 9)
+    straight = to_static(direction, strict=True, backend="c")
+    np.testing.assert_array_equal(found, straight(*arguments))
+    np.testing.assert_allclose(found, direction(*arguments), 1e-5, 1e-6)
+    assert "_calls[] = {" in listed.program(*arguments).native_code

@@ -13,7 +13,7 @@ from ...ir.c_forms import c_type
 from .outline import Call
 
 #: Fewer calls are not worth a table, nor are those of which each kind occurs less often; and it takes so many in a row.
-_LEAST, _ALIKE, _IN_A_ROW = 48, 3, 4
+_LEAST, _ALIKE, _IN_A_ROW = 16, 3, 4
 #: A row begins with how many arguments there are, and in the last bits which kind of call it is.  It has one number for each of
 #: these: how many bytes behind a pointer, and in the last bits which pointer of ``p``.
 _BITS = 16

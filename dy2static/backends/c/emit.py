@@ -269,6 +269,8 @@ class _Walk:
             self._overwrite_operand(node)
             return
         (value,), out = node.outputs, self.out
+        if out.same_number(node):
+            return
         operands = [f"(int64_t){out.scalar(v)}" if getattr(v.type, "kind", "") == "py_bool" else out.scalar(v) for v in node.inputs]
         out.lines(SCALARS[node.op.name](node, operands, out.local(value)))
         if out.stored(value):

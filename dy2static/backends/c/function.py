@@ -19,7 +19,7 @@ from .memory import Memory
 from .names import CNames
 from .nests import begin_of, copy
 from .outline import Parts
-from .scalars import literal, scalar_type
+from .scalars import literal, passes_on, scalar_type
 from .standalone import Standalone
 from .text import Text
 
@@ -128,6 +128,17 @@ class FunctionEmitter(FlowEmitter):
 
     def rename(self, value: Value, name: str) -> None:
         self._locals[value] = name
+
+    def same_number(self, node: Node) -> bool:
+        """Let the result of a node that only passes a number on be the variable of its operand; whether that can be."""
+        (value,) = node.outputs
+        if not passes_on(node) or self.stored(value):
+            return False
+        base = self.place(node.inputs[0]).base if isinstance(node.inputs[0].type, Tensor) else node.inputs[0]
+        if base.ndim or base in self.places.constants:
+            return False
+        self.rename(value, self.local(base))
+        return True
 
     def scalar(self, value: Value) -> str:
         return self.element(self.place(value), []) if isinstance(value.type, Tensor) else self.local(value)

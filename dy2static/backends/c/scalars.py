@@ -169,6 +169,12 @@ SCALARS: Dict[str, _Rule] = {
 CONVERSIONS = frozenset(("py_bool", "py_int", "py_float", "item", "scalar_to_tensor", "tensor_to_scalar", "within"))
 
 
+def passes_on(node: Node) -> bool:
+    """Whether a node gives the number that it is given, as the same type of C."""
+    return node.op.name in ("scalar_to_tensor", "tensor_to_scalar") and \
+        scalar_type(node.inputs[0].type) == scalar_type(node.outputs[0].type)
+
+
 def has_scalar_form(node: Node) -> bool:
     """Whether C computes this node on numbers."""
     name = node.op.name
