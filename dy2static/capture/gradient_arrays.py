@@ -1,7 +1,7 @@
 """Which arrays of gradients may be written in place: those that no other Variable's gradient shares memory with."""
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _REPEATING = ("broadcast_to", "diagonal")
 
 #: A node that gives a view of its first operand, and the number of the output that counts.
 _View = Tuple[Node, int]
+#: Gives the node that gives a value, if there is one.
+_MadeBy = Callable[[Value], Optional[Node]]
 
 
 class _Owner(NamedTuple):
@@ -29,11 +31,11 @@ class _Owner(NamedTuple):
     views: Tuple[_View, ...]
 
 
-def separate_arrays(arrays: Sequence[SymbolicArray], made_by: Mapping[Value, Node]) -> List[SymbolicArray]:
+def separate_arrays(arrays: Sequence[SymbolicArray], made_by: _MadeBy) -> List[SymbolicArray]:
     """Those of these arrays that lie in new memory, apart from all others.
 
     arrays: of all Variables that a backward gave gradients; one that several have is there for each.
-    made_by: the nodes of that backward, by what they give.
+    made_by: gives the node of that backward that gives a value, if there is one.
     """
     owners: Dict[Value, List[_Owner]] = {}
     for array in arrays:
@@ -41,7 +43,7 @@ def separate_arrays(arrays: Sequence[SymbolicArray], made_by: Mapping[Value, Nod
         owners.setdefault(root, []).append(_Owner(array, views))
     found = []
     for root, sharing in owners.items():
-        node = made_by.get(root)
+        node = made_by(root)
         if node is None or not isinstance(root.type, Tensor) or not (_makes_new(node) or _sums_up_new(node, root)):
             continue
         if len(sharing) == 1 and not sharing[0].views or _lie_apart(root.type, sharing):
@@ -62,14 +64,14 @@ def _sums_up_new(node: Node, value: Value) -> bool:
     if node.op.name != "scan":
         return False
     loop = loop_of(node)
-    made_by = {v: inner for inner in loop.body.nodes for v in inner.outputs}
-    summands = [_summand(made_by.get(after), before) for before, after in zip(loop.body.inputs, loop.next)]
+    made_by = {v: inner for inner in loop.body.nodes for v in inner.outputs}.get
+    summands = [_summand(made_by(after), before) for before, after in zip(loop.body.inputs, loop.next)]
     own = summands[loop.last.index(value)] if value in loop.last else None
     if own is None:
         return False
     leaving = [after if summand is None else summand for summand, after in zip(summands, loop.next)]
     root = _origin(own, made_by)[0]
-    maker = made_by.get(root)
+    maker = made_by(root)
     return maker is not None and _makes_new(maker) and [_origin(v, made_by)[0] for v in (*leaving, *loop.items)].count(root) == 1
 
 
@@ -80,14 +82,14 @@ def _summand(node: Optional[Node], total: Value) -> Optional[Value]:
     return next(v for v in node.inputs if v is not total)
 
 
-def _origin(value: Value, made_by: Mapping[Value, Node]) -> Tuple[Value, Tuple[_View, ...]]:
+def _origin(value: Value, made_by: _MadeBy) -> Tuple[Value, Tuple[_View, ...]]:
     """The value in whose memory another one lies, as far as ops that give views say, and these, the first one first."""
     views: List[_View] = []
-    node = made_by.get(value)
+    node = made_by(value)
     while node is not None and node.op.view:
         views.insert(0, (node, node.outputs.index(value)))
         value = node.inputs[0]
-        node = made_by.get(value)
+        node = made_by(value)
     return value, tuple(views)
 
 

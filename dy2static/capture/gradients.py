@@ -1,6 +1,7 @@
 """Gradients that the function itself asks for: `chainer.grad`, `backward`, and what Variables keep in ``grad_var``."""
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -22,6 +23,7 @@ from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .devices import check_gradients
 from .gradient_arrays import separate_arrays
 from .gradient_crossings import Crossings, alternatives, chain
+from .value_enumeration import producer
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -360,7 +362,7 @@ class Gradients:
 
     def _let_write(self, gradients: Sequence[SymbolicVariable]) -> None:
         """Allow writing in place into arrays of gradients that have no other reference."""
-        made_by = {v: node for part in chain(self.capture.builder) for node in part.nodes for v in node.outputs}
+        made_by = functools.partial(producer, self.capture.builder)
         for array in separate_arrays([g._data[0] for g in gradients], made_by):
             self.capture.array_writes.filled(array)
 
