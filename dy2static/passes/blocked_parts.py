@@ -25,6 +25,9 @@ class _Speed(NamedTuple):
 
     most: how many places a tile holds.  few: a tile of fewer places takes as long as one of so many, because its sums wait for each
     other.  small: where groups have so many channels, for a plain image and in blocks.
+
+    strided, replaced: with a stride of two, Winograd's algorithm is for so many squares, if each of them replaces so many
+    multiplications of the direct one.
     """
 
     direct: float
@@ -33,13 +36,15 @@ class _Speed(NamedTuple):
     most: int
     few: int
     small: Mapping[int, Tuple[float, float]]
+    strided: int
+    replaced: int
 
 
 #: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3).
-_LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {4: (0.0185, 0.0115), 8: (0.0135, 0.0108)})
-_SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {4: (0.040, 0.035), 8: (0.045, 0.0275)})
-#: So many squares of two by two places, with a stride of two, and channels, Winograd's algorithm is for.
-_SQUARES, _STRIDED, _CHANNELS = 16, 40, 16
+_LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {4: (0.0185, 0.0115), 8: (0.0135, 0.0108)}, 48, 32)
+_SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {4: (0.040, 0.035), 8: (0.045, 0.0275)}, 40, 0)
+#: So many squares of two by two places, and channels, Winograd's algorithm is for.
+_SQUARES, _CHANNELS = 16, 16
 #: How many multiplications it takes for those of a stride of one.
 _MORE = 25 / 16
 _PLAIN, _BLOCKED = "plain", "blocked"
@@ -178,8 +183,10 @@ def gain_of(node: Node, is_plain: bool) -> float:
         return size * math.prod(W.shape[1:]) * (plain - blocked)
     squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
     is_strided = attrs["stride"] == (2, 2)
+    are_enough = squares >= speed.strided and 9 * y.shape[0] * math.prod(y.shape[2:]) >= speed.replaced * squares if is_strided \
+        else squares >= _SQUARES and attrs["stride"] == (1, 1)
     is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1) and min(inner, outer) >= _CHANNELS \
-        and (squares >= _STRIDED and not has_long_vectors() if is_strided else squares >= _SQUARES and attrs["stride"] == (1, 1))
+        and are_enough
     least = BLOCK // 2 if not is_winograd and not has_long_vectors() else BLOCK      # channels that are computed together
     filled = -(-y.shape[1] // least) * least / y.shape[1]
     each = speed.winograd * (_MORE if is_strided else 1) if is_winograd else speed.in_blocks * _of_tiles(node, speed)

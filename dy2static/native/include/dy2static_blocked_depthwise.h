@@ -11,7 +11,7 @@
 
 #include "dy2static_blocked.h"
 
-enum { EACH_PLACES = 8, EACH_TAPS = 128 };      /* places of a tile, at most; taps of a filter, a multiple of 16 */
+enum { EACH_PLACES = 8, EACH_TAPS = 400 };      /* places of a tile, at most; taps of a filter, a multiple of 16 */
 
 /* What follows the sums of a vector of channels. */
 typedef struct {

@@ -16,11 +16,8 @@ enum {
     KEPT_STRIDED = 16,                                  /* the form of such filters: no algorithm has this number */
     FORMS = 16,                                         /* numbers that a filter becomes; the last row and column may be for two spots */
     FEW_SQUARES = 16,                                   /* for which it pays to transform the filters, at least */
-#if DY_BYTES == 64
-    FEW_STRIDED = INT32_MAX,                            /* the same with a stride of two: with long vectors transforms take too long */
-#else
-    FEW_STRIDED = 40,                                   /* the same with a stride of two, which saves less */
-#endif
+    FEW_STRIDED = DY_BYTES == 64 ? 48 : 40,             /* the same with a stride of two, which saves less */
+    REPLACED = DY_BYTES == 64 ? 32 : 0,                 /* and so many multiplications of the direct kernel for each square of 25 */
     FEW_CHANNELS = 16,
     TOGETHER = 64 / PANEL,                              /* panels */
     SQUARES = 4 * PLACES,                               /* of a share, at most, if filters stay in the second cache */
@@ -60,7 +57,8 @@ static int is_winograd(const dy_blocks *w)
         return w->algorithm == DY_BLOCKS_WINOGRAD && may_winograd(w);
     const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
     const channel_groups g = groups_of(w);
-    return count >= (w->stride[0] == 1 ? FEW_SQUARES : FEW_STRIDED) && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
+    const int strided = count >= FEW_STRIDED && 9 * w->batch * w->spots[0] * w->spots[1] >= REPLACED * count;
+    return (w->stride[0] == 1 ? count >= FEW_SQUARES : strided) && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
 }
 
 /* The algorithms for these windows here, the one that rules choose first; returns how many. */
