@@ -40,6 +40,9 @@ _HOST_BUILTINS, _INSPECTING, _OF_NUMBERS = builtin("host"), builtin("inspects"),
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
                  types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
 
+#: Methods that are written in C, as their class has them.
+_OF_CLASSES = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
 #: Modules of C code whose objects hold no more than what they are given.
 _PLAIN_MODULES = ("builtins", "itertools", "collections", "functools")
 
@@ -134,6 +137,10 @@ class BuiltinCalls:
             self.capture.abort("dir() of a method is used inside the compiled function")
         if function in (hasattr, getattr) and rest:
             self.capture.heap.definitions.add_entry(method.__qualname__, vars(method), fixed(rest[0]))
+
+    def of_class(self, function: Callable, *args: Any) -> Any:
+        """A method of numbers that is called through their class (``int.bit_length(n)``)."""
+        return self.calls.native(function)(*[item.fix() if type(item) is SymbolicScalar else item for item in args])
 
     def hash(self, item: Any) -> int:
         """``hash(item)``, which may be that of the very object."""
@@ -245,6 +252,9 @@ RULES: Tuple[Rule, ...] = (
     Rule("`math`, `operator`, `abs`, `round`, `pow`, `divmod`", "now; in the graph, of symbolic numbers",
          lambda calls, function: _is_of_numbers(function),
          lambda calls, function: functools.partial(calls.numbers.of_numbers, function)),
+    Rule("methods of numbers that are called through their class", "now; a number of the graph must be known",
+         lambda calls, function: type(function) in _OF_CLASSES and function.__objclass__ in (int, float, bool, complex),
+         lambda calls, function: functools.partial(calls.builtins.of_class, function)),
     Rule("functions of other pure parts of the standard library and of NumPy", "now",
          lambda calls, function: _is_of_module(function) and _is_pure(function),
          lambda calls, function: calls.native(function)),

@@ -69,7 +69,7 @@ class HostCalls:
             if looks and (any(map(capture.operands.holds_new_container, given)) or not only_reads(function, args, kwargs)):
                 self._note_changes(function, args, kwargs, name, untouched)
                 capture.deciding.exposed(operands)
-        within = None if types_ else self._under_config(caller_at(user_lines()))
+        within = None if types_ else self.under_config(caller_at(user_lines()))
         flatten = flat if types_ is not None else as_it_is
         if seen is not None:
             capture.array_writes.returned = name
@@ -104,7 +104,7 @@ class HostCalls:
         self.call(Raised(passed_lines(error)), parts, {}, (Dynamic(),), name="error")
         return self.capture.builder.nodes[-1].outputs[0]
 
-    def _under_config(self, within: Any) -> Any:
+    def under_config(self, within: Any) -> Any:
         """How a host call is made, with the entries of ``chainer.config`` that are set around it in the function."""
         entries = self.capture.chainer.changed_config()
         if any(value is not chainer.mixed16 and not isinstance(value, _SETTINGS) for value in entries.values()):

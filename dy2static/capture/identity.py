@@ -1,9 +1,11 @@
 """``is`` of values that stand for others."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from ..heap.objects import real_class
+from ..record.guards import DistinctObjects
+from ..record.paths import Source
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -40,7 +42,15 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
     if SymbolicText in (type(first), type(second)) and not all(isinstance(x, (str, bytes)) for x in (first, second)):
         return False
     first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
+    sources = [_source_of(capture, item) for item in (first, second)]
+    if first is not second and None not in sources:
+        capture.heap.guard(DistinctObjects(tuple(sources)))
     return first is second
+
+
+def _source_of(capture: Capture, item: Any) -> Optional[Source]:
+    """The path of an object of the caller's, of a kind that is not guarded to differ from all others anyway."""
+    return capture.inputs.source_of(item.value) if type(item) is SymbolicObject else capture.heap.origin(item)
 
 
 def _is_constant(capture: Capture, number: SymbolicScalar, other: Any) -> Any:

@@ -87,7 +87,8 @@ class MadeParameters:
         if self.capture.staging.depth:
             in_loop = self.capture.staging.in_loop      # otherwise, the decision can be settled
             self.refuse("is made, initialized or changed under a decision on array values", again=in_loop)
-        call = Call(function, tuple(args), {}, list, function.__name__, looks=False, keeps=False)
+        within = self.capture.host.under_config(None)
+        call = Call(function, tuple(args), {}, list, function.__name__, within=within, looks=False, keeps=False)
         return self.capture.builder.add(host.host_call, tuple(operands), {"call": call, "types": kinds}, name="parameter")
 
     def refuse(self, what: str, again: bool = True) -> None:

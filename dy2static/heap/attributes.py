@@ -86,6 +86,8 @@ class Attributes:
         if isinstance(setter, types.FunctionType) and not is_library(setter.__module__ or ""):
             self.capture.callee(setter)(self._descriptor(cls, name, found), shadow, *value)
             return True
+        if cls.__dictoffset__ == 0 and type(found) is not types.MemberDescriptorType and not _is_data_descriptor(found):
+            getattr(object, method)(object.__new__(cls), name, *value)      # raises: there is no place for it
         return False
 
     def identified(self, shadow: ShadowBase) -> Any:

@@ -130,7 +130,7 @@ class Heap:
                 is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
                 self.objects.check_class(kind)
-                self._rely_on_member(real)
+                self.rely_on_member(real)
             self.guard(IdentityMatch(source, real))
             return real
         if kind in (str, bytes) and source.path() in self.varying:
@@ -188,7 +188,7 @@ class Heap:
             if not is_library_class(real) and not self.objects.is_user_class(real):
                 self.objects.rely_on_class(real, data=True)
                 for member in real if isinstance(real, enum.EnumMeta) else ():
-                    self._rely_on_member(member)
+                    self.rely_on_member(member)
             return self.objects.shadow_class(real) if self.objects.is_user_class(real) else real
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             self.objects.check_class(kind)
@@ -206,7 +206,7 @@ class Heap:
             return self.objects.make(real, source)
         return self.capture.inputs.object(real, source)
 
-    def _rely_on_member(self, member: enum.Enum) -> None:
+    def rely_on_member(self, member: enum.Enum) -> None:
         """Guard the attributes of a member of an enum, which are read as they are."""
         for name in member.__dict__.keys() - _OF_ENUM:
             self.definitions.add_entry(f"{type(member).__name__}.{member._name_}", member.__dict__, name)

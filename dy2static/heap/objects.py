@@ -16,7 +16,7 @@ from .dataclass import initialise, is_generated
 from .object_shadows import ShadowBase, class_of
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
 from .ownership import is_library_class
-from .plain_instances import impurity_of
+from .plain_instances import Reads
 from .shadows import _ABSENT, ShadowDict
 
 if TYPE_CHECKING:
@@ -88,11 +88,18 @@ class Objects:
         """Stop if Python would run code of the user's unseen on instances of a class that have no shadows."""
         if cls not in self._checked:
             self.rely_on_class(cls, data=True)
-            found = impurity_of(cls)
-            if found:
-                self.capture.abort(f"{found} may do more than compute, and Python runs it as it is, unseen",
+            reads = Reads(cls)
+            if reads.impure:
+                self.capture.abort(f"{reads.impure} may do more than compute, and Python runs it as it is, unseen",
                                    hint="a plain class without slots or a built-in base is compiled")
             self._checked.add(cls)
+            for space, name in reads.globals:
+                self.heap.definitions.add_entry(cls.__name__, space, name)
+            for kind in reads.classes:
+                self.rely_on_class(kind, data=True)
+                for member in kind if isinstance(kind, enum.EnumMeta) else ():
+                    self.heap.rely_on_member(member)
+                self.check_class(kind)
 
     def rely_on_class(self, cls: type, data: bool = False) -> None:
         """Guard what Python may run for a class and its metaclass; with ``data``, all their attributes."""
@@ -194,7 +201,7 @@ class Objects:
             cls = class_of(shadow) if isinstance(shadow, ShadowBase) else cls
         else:
             if getattr(cls, "__abstractmethods__", None):
-                raise TypeError(f"Can't instantiate abstract class {cls.__name__}")     # the words are the eager run's
+                object.__new__(cls, *args, **kwargs)    # raises: Python names what is abstract
             shadow = object.__new__(self.shadow_class(cls))
         init = lookup(cls, "__init__")
         if is_generated(owner_of(cls, "__init__"), init):

@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 
 from ..record.guards import KeysMatch, LengthMatch
-from ..record.paths import Item, Source
+from ..record.paths import BareItems, Item, Source
 from ..record.writes import AssignList, Change, DeleteItem, SetItem
+from ..runtime.bare_items import has_own_ways
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -23,12 +24,14 @@ class OwnItems:
     """The items of such a dict or list: its shadow is one itself, and holds all of them from the start."""
 
     def __init__(self, heap: Heap, real: Any, shadow: Any, source: Source):
+        if has_own_ways(type(real), base_of(type(real))):
+            source = heap.source(BareItems, source)
         self.shadow, self.source = shadow, source
         if isinstance(real, dict):
             heap.guard(KeysMatch(source, tuple(dict.keys(real))))
             dict.update(shadow, {key: heap.shadow(value, heap.source(Item, source, key)) for key, value in dict.items(real)})
         else:
-            heap.guard(LengthMatch(source, len(real)))
+            heap.guard(LengthMatch(source, list.__len__(real)))
             list.extend(shadow, [heap.shadow(item, heap.source(Item, source, i)) for i, item in enumerate(list.copy(real))])
         self.original = self.before = self.contents()
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import builtins
 import types
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator, List, Set, Tuple
+
+import chainer
+import numpy as np
 
 from ..library_facts.python import IMPURE
 from .dataclass import is_generated
@@ -18,16 +21,62 @@ _IMPURE = IMPURE.union(("random", "time", "logging", "report", "warnings", "warn
 _CONVERTED_WHEN_CALLED = frozenset(("__init__", "__new__"))
 
 
-def impurity_of(cls: type) -> str:
-    """What Python would run unseen on instances of a class and may do more than compute; "" if there is nothing."""
-    for base in cls.__mro__:
-        if is_library_class(base):
-            continue
-        for name, found in base.__dict__.items():
-            for function in _run_by_python(name, found):
-                if not (is_generated(base, function) or _only_computes(function)):
-                    return f"{base.__name__}.{name}"
-    return ""
+#: What other code may change in place, unseen.
+_CHANGEABLE = (list, dict, set, bytearray, np.ndarray, chainer.Variable, chainer.Link)
+
+
+class Reads:
+    """What Python would run unseen on instances of a class, and what this reads.
+
+    impure: a function that may do more than compute; "" if there is none.  globals: the namespaces and names of the user's classes
+    that it reads.
+    """
+
+    def __init__(self, cls: type):
+        self.globals: List[Tuple[Dict[str, Any], str]] = []
+        self._cls = cls
+        self._seen: Set[types.FunctionType] = set()
+        self.impure = self._impure()
+
+    @property
+    def classes(self) -> List[type]:
+        """The user's classes that are read by their names."""
+        return [space[name] for space, name in self.globals]
+
+    def _impure(self) -> str:
+        for base in self._cls.__mro__:
+            for name, found in () if is_library_class(base) else base.__dict__.items():
+                for function in _run_by_python(name, found):
+                    if not (is_generated(base, function) or self._only_computes(function)):
+                        return f"{base.__name__}.{name}"
+        return ""
+
+    def _only_computes(self, function: types.FunctionType) -> bool:
+        """Whether a function reads nothing but its arguments, builtins, libraries and what is constant in classes."""
+        code = function.__code__
+        if function in self._seen or is_library(function.__module__ or "") or code.co_filename.startswith("<string>"):
+            return True
+        self._seen.add(function)
+        return set(code.co_freevars) <= {"__class__"} and self._code_only_computes(code, function.__globals__)
+
+    def _code_only_computes(self, code: types.CodeType, namespace: Dict[str, Any]) -> bool:
+        for name in code.co_names:
+            if name in _IMPURE:
+                return False
+            if name not in namespace:
+                continue
+            found = namespace[name]
+            home = found.__name__ if isinstance(found, types.ModuleType) else getattr(found, "__module__", None)
+            if getattr(builtins, name, None) is found or home and is_library(home):
+                continue
+            if not (isinstance(found, type) and _is_made_plainly(found)):
+                return False
+            self.globals.append((namespace, name))
+        for found in [getattr(cls, name, None) for cls in (self._cls, *self.classes) for name in code.co_names]:
+            function = getattr(found, "__func__", found)
+            if isinstance(found, _CHANGEABLE) or isinstance(function, types.FunctionType) and not self._only_computes(function):
+                return False
+        return all(self._code_only_computes(const, namespace) for const in code.co_consts if isinstance(const, types.CodeType))
 
 
 def _run_by_python(name: str, found: Any) -> Iterator[types.FunctionType]:
@@ -43,32 +92,12 @@ def _run_by_python(name: str, found: Any) -> Iterator[types.FunctionType]:
                 yield getattr(type(found), part)
 
 
-def _only_computes(function: types.FunctionType) -> bool:
-    """Whether a function reads nothing but its arguments, builtins and libraries."""
-    if is_library(function.__module__ or "") or function.__code__.co_filename.startswith("<string>"):
-        return True
-    return set(function.__code__.co_freevars) <= {"__class__"} and _code_only_computes(function.__code__, function.__globals__)
-
-
-def _code_only_computes(code: types.CodeType, namespace: dict) -> bool:
-    for name in code.co_names:
-        if name in _IMPURE:
-            return False
-        if name not in namespace:
-            continue
-        found = namespace[name]
-        home = found.__name__ if isinstance(found, types.ModuleType) else getattr(found, "__module__", None)
-        plain = isinstance(found, type) and _is_made_plainly(found)
-        if getattr(builtins, name, None) is not found and not (plain or home and is_library(home)):
-            return False
-    return all(_code_only_computes(const, namespace) for const in code.co_consts if isinstance(const, types.CodeType))
-
-
 def _is_made_plainly(cls: type) -> bool:
     """Whether making an instance runs nothing that somebody wrote."""
     for base in cls.__mro__:
-        for name in () if is_library_class(base) else ("__init__", "__new__", "__post_init__"):
+        for name in () if is_library_class(base) else ("__init__", "__new__", "__post_init__", "_missing_"):
             function = getattr(base.__dict__.get(name), "__func__", base.__dict__.get(name))
-            if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith("<string>"):
+            if isinstance(function, types.FunctionType) and not is_library(function.__module__ or "") and \
+                    not function.__code__.co_filename.startswith("<string>"):
                 return False
     return True

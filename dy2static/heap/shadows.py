@@ -155,6 +155,9 @@ class ShadowDict(dict):
     def copy(self) -> dict:
         return dict(self.items())
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.copy().__reduce_ex__(protocol)
+
     def popitem(self) -> Tuple[Any, Any]:
         self.load_all()
         if not len(self):
@@ -338,8 +341,7 @@ class ShadowList(list):
         return list.__add__(other, self)
 
     def __reduce_ex__(self, protocol: int) -> Any:
-        self.load_all()
-        return list, (list.copy(self),)
+        return self.copy().__reduce_ex__(protocol)
 
     __hash__ = None
 

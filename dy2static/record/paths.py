@@ -7,6 +7,7 @@ from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Tuple, Typ
 
 from chainer import Parameter, Variable
 
+from ..runtime.bare_items import bare_items
 from ..runtime.guard_tests import has_plain_dict
 from ..runtime.rule_states import state_of
 from ..runtime.slots import SlotsView
@@ -187,6 +188,20 @@ class Slots(Namespace):
 
     def read(self, parent: Any) -> Any:
         return SlotsView(parent)
+
+
+class BareItems(Source):
+    """The items of a dict or list whose class has its own ways to them."""
+
+    __slots__ = ()
+    word, words = "bare", "{}"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(bare_items, 'bare_items')}({parent})"
+
+    def read(self, parent: Any) -> Any:
+        return bare_items(parent)
 
 
 class Item(Source):

@@ -332,7 +332,7 @@ def item(container: Any, index: Any) -> Any:
 
 def format_(value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
-    if type(value) in symbolic_types or isinstance(value, Exception):
+    if type(value) in symbolic_types or type(spec) in symbolic_types or isinstance(value, Exception):
         result = _staged("format_", value, spec, conversion)
         if result is not NotImplemented:
             return result

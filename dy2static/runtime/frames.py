@@ -29,7 +29,7 @@ def standing_at(code: types.CodeType, place: Location, line: int = 1) -> types.C
 
 
 def is_standing(code: types.CodeType) -> bool:
-    """Whether a frame of this code was made by `caller_at`."""
+    """Whether a frame of this code stands at a line of the user's that a program ran."""
     return code.co_varnames[:1] == ("_dy_call",) and not code.co_filename.startswith(_OURS)
 
 

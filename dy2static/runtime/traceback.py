@@ -33,7 +33,7 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
     while step is not None:
         hidden = hidden or step.tb_frame.f_code is code and not isinstance(error, Dy2StaticError)
         place = None
-        if step.tb_frame.f_code is code and not _stands_below(step):
+        if step.tb_frame.f_code is code and not _stands_below(step.tb_next):
             place = origins.get(line_in_text(code, step.tb_lasti, step.tb_lineno))
         if not (step.tb_frame.f_code is code and is_placed(code) or hidden and step.tb_frame.f_code.co_filename.startswith(_OURS)):
             entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
@@ -151,15 +151,13 @@ def _calls_a_part(steps: List[Any], number: int, code: types.CodeType, calls: Co
 
 
 def _stands_below(step: Any) -> bool:
-    """Whether the user's lines have frames already."""
-    while step is not None:
-        if is_standing(step.tb_frame.f_code):
-            return True
+    """Whether the user's lines have entries already: they follow, behind those of this package and of generated code."""
+    while step is not None and is_ours(step.tb_frame.f_code):
         step = step.tb_next
-    return False
+    return step is not None and is_standing(step.tb_frame.f_code)
 
 
-def _stopped() -> None:
+def _stopped(_dy_call: None) -> None:
     raise LookupError
 
 
@@ -167,7 +165,7 @@ def _entry(place: Location) -> Any:
     """Frame, instruction and line of a frame that stands at a place of the user's file."""
     code = standing_at(_stopped.__code__, place)
     try:
-        types.FunctionType(code, {"LookupError": LookupError})()
+        types.FunctionType(code, {"LookupError": LookupError})(None)
     except LookupError as found:
         step = found.__traceback__.tb_next              # type: ignore[union-attr]
         return step.tb_frame, step.tb_lasti, place.line

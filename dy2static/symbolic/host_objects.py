@@ -1,7 +1,7 @@
 """Objects that only host calls can use, and their methods."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 from ..capture_context import CaptureContext
 from ..ir.graph import Value
@@ -12,6 +12,7 @@ _COMMUNICATORS = "chainermn.communicators."
 _NUMBERS = ("rank", "size", "intra_rank", "intra_size", "inter_rank", "inter_size")
 
 
+@final
 class SymbolicObject:
     """Any other object: usable only by what runs on the host, at every call.
 
@@ -20,9 +21,19 @@ class SymbolicObject:
 
     __slots__ = ("capture", "value", "real")
     Missing = object()
+    capture: CaptureContext
+    value: Value
+    real: Any
 
     def __init__(self, capture: CaptureContext, value: Value, real: Any = Missing):
-        self.capture, self.value, self.real = capture, value, real
+        for name, held in (("capture", capture), ("value", value), ("real", real)):
+            object.__setattr__(self, name, held)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.capture.abort(f"attribute {name!r} of {self.describe()} is assigned", of_host=True)
+
+    def __delattr__(self, name: str) -> None:
+        self.capture.abort(f"attribute {name!r} of {self.describe()} is deleted", of_host=True)
 
     @property
     def __class__(self) -> type:

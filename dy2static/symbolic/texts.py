@@ -31,9 +31,10 @@ def format_(capture: CaptureContext, value: Any, spec: str = "", conversion: str
     """``f"{value!conversion:spec}"``."""
     if type(value) is SymbolicText and not spec and conversion in ("", "s"):
         return value
-    if is_expression(value) and (type(spec) is str or is_expression(spec)):
+    unknown = _is_unknown(capture, value)
+    if not unknown and (is_expression(value) and type(spec) is str or is_expression(spec)):
         return capture.texts.call(format_value, (value, spec, conversion))
-    if not _is_unknown(capture, value):
+    if not unknown:
         return NotImplemented
     return capture.host.call(format_value, (value, spec, conversion), {}, _TEXT, name="format")
 

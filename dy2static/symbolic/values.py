@@ -204,6 +204,9 @@ class SymbolicArray:
             self.capture.abort_decision()
         return known
 
+    def __copy__(self) -> Any:
+        return self.__deepcopy__({})
+
     def __bool__(self) -> bool:
         known = self.capture.known.get(self.now())
         if known is None and self.size == 1:
@@ -304,6 +307,12 @@ class SymbolicScalar:
 
     def __format__(self, spec: str) -> str:
         return format(self.fix(), spec)
+
+    def __copy__(self) -> "SymbolicScalar":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "SymbolicScalar":
+        return self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(self.python_type, name):

@@ -130,7 +130,7 @@ PROGRAMS = {
     "str and repr": lambda x, a, n: str(n) + repr(n[0]) + str(float(a[0])),
     "join": lambda x, a, n: ", ".join(str(int(v)) for v in n),
     "print": lambda x, a, n: print("value", float(a[0]), n, a[1], sep="|"),
-    "tolist": lambda x, a, n: (a.tolist(), n[0].tolist(), n.tolist()),
+    "tolist": lambda x, a, n: (a.tolist(), n[0].tolist(), n.tolist(), n[:0].tolist()),
     "list of array": lambda x, a, n: list(a),
     "tuple of array": lambda x, a, n: tuple(n),
     "set of array": lambda x, a, n: set(n.tolist()),

@@ -397,6 +397,99 @@ def abstract_class_made(compile):
     return compile(f)
 
 
+def abstract_class_caught(compile):
+    def f(x):
+        try:
+            return Shape()
+        except TypeError as error:
+            return F.relu(x), str(error)
+    return compile(f)
+
+
+def slots_without_a_place(compile):
+    box = Slots(2.0)
+
+    def f(x):
+        told = []
+        for item in (box, Slots(x)):
+            for change in (lambda: setattr(item, "other", 3), lambda: setattr(item, "run", 3), lambda: delattr(item, "other")):
+                try:
+                    change()
+                except AttributeError as error:
+                    told.append(str(error))
+        return F.relu(x), told
+    return compile(f), box
+
+
+class Counted(dict):
+    """A dict that counts how it is used, and keeps pairs."""
+
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.uses = 0
+
+    def __getitem__(self, key):
+        self.uses += 1
+        return super().__getitem__(key)
+
+    def __setitem__(self, key, value):
+        self.uses += 10
+        super().__setitem__(key, (value, self.uses))
+
+    def __delitem__(self, key):
+        self.uses += 100
+        super().__delitem__(key)
+
+    def __contains__(self, key):
+        self.uses += 1000
+        return super().__contains__(key)
+
+
+class Clamped(list):
+    """A list with other lengths, items and orders than it has."""
+
+    def __len__(self):
+        return super().__len__() + 100
+
+    def __iter__(self):
+        return reversed(list(super().__iter__()))
+
+    def __getitem__(self, index):
+        return super().__getitem__(index) + 1
+
+    def __setitem__(self, index, value):
+        super().__setitem__(index, min(value, 10))
+
+
+def own_ways_to_items(compile):
+    counted, clamped = Counted(a=1, b=2), Clamped([1, 2])
+
+    def f(x):
+        counted["c"] = counted["a"] + 1
+        if "b" in counted:
+            del counted["b"]
+        clamped[0] = clamped[1] * 9
+        clamped.append(3)
+        return x * counted["c"][0] * clamped[0], len(clamped), [*clamped]
+    return compile(f), [counted, list.copy(clamped), counted.__dict__]
+
+
+def copies_of_collections(compile):
+    found = [collections.deque([1, [2]], maxlen=2), collections.OrderedDict(a=1, b=[2]), collections.defaultdict(list, a=[1]),
+             collections.Counter("aab"), {1, 7}, [[1], 2], {"a": [1], (1, 2): 3}]
+    found[-1]["self"] = found[-1]
+    array = np.ones(3)
+
+    def f(x):
+        made = [(copy.copy(item), copy.deepcopy(item)) for item in found]
+        made[0][1].append(3), made[1][1]["b"].append(4), made[2][1]["new"].append(5), made[5][1][0].append(6)
+        made[6][1]["self"]["a"].append(7)
+        same, deep = copy.copy(array), copy.deepcopy({"a": array})
+        deep["a"] += 1
+        return F.relu(x), str(made), [type(item).__name__ for pair in made for item in pair], same, deep
+    return compile(f), found
+
+
 def descriptors(compile):
     box = Described(2)
 

@@ -381,3 +381,15 @@ def test_a_variable_of_a_host_call_ends_a_part():
             found.append((loss.array, x.grad))
         np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
         np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-4)
+
+
+def same(x, a, b):
+    return F.relu(x), a is b, a is not b
+
+
+@pytest.mark.parametrize("make", [lambda: np.random.RandomState(0), lambda: functools.partial(int, 1), lambda: bytearray(b"a")],
+                         ids=["object", "partial", "bytes"])
+def test_whether_two_are_one_is_guarded(make):
+    f, one, other = to_static(same, strict=True), make(), make()
+    for a, b in ((one, other), (other, other), (one, one), (other, one)):
+        assert f(variable(3), a, b)[1:] == (a is b, a is not b)

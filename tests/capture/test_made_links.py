@@ -124,8 +124,14 @@ def copies(x, box):
     return same(x) + deep(x) * 2 + box.link(x), same, deep
 
 
+def under_a_setting(x, box):
+    with chainer.using_config("dtype", np.float16):
+        link, p = L.Linear(4, 2), chainer.Parameter(0.5, (2,))
+    return F.tanh(x), link, p, link.W.dtype, p.dtype
+
+
 PROGRAMS = [dies, leaves, parameters, stored, chains, sequences, with_statistics, recurrent, given_arrays, decided, made_on_one_side,
-            made_in_a_loop, gradient_inside, copies]
+            made_in_a_loop, gradient_inside, copies, under_a_setting]
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)

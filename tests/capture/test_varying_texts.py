@@ -77,11 +77,17 @@ def of_numbers(x, tag, h):
 
 
 def copied(x, tag, h):
-    return copy.deepcopy({"a": [tag]}), F.relu(x)
+    number = len(tag) + int(tag[1:])
+    return copy.deepcopy({"a": [tag, number]}), copy.copy(number), F.relu(x)
+
+
+def specs(x, tag, h):
+    width = int(tag[1:]) + 3
+    return f"{x.shape[0]:{width}d}|{'ab':^{width}}|{width / 3:.{x.ndim}f}", format("x", f"<{width}"), F.relu(x)
 
 
 #: Functions that are captured once for a text, and once for all others.
-FREE = [printed, returned, parts, questions, stored, attribute, keys, reported, in_a_branch, made_longer, of_numbers, copied]
+FREE = [printed, returned, parts, questions, stored, attribute, keys, reported, in_a_branch, made_longer, of_numbers, copied, specs]
 
 
 def looked_up(x, tag, h):
@@ -92,6 +98,11 @@ def looped_over(x, tag, h):
     for letter in tag:
         x = x + (letter == "1")
     return x
+
+
+def through_a_class(x, tag, h):
+    n = int(tag[1:])
+    return x * int.bit_length(n), int.__add__(n, 1), float.is_integer(n * 0.5)
 
 
 def named(x, tag, h):
@@ -129,7 +140,7 @@ def equal_to_some(x, tag, h):
 
 
 #: Functions that need to know something of the text.
-NEEDED = [looked_up, looped_over, named, split, for_code_that_is_not_converted, read_keys, changed_keys, of_settings, equal_to_some]
+NEEDED = [looked_up, looped_over, named, split, for_code_that_is_not_converted, read_keys, changed_keys, of_settings, equal_to_some, through_a_class]
 
 
 def plain(item):

@@ -111,11 +111,11 @@ FAILING_RUNS = {
 }
 
 
-@pytest.mark.parametrize("case", FAILING_RUNS)
-def test_a_failing_run_shows_the_users_lines(case, module):
+@pytest.mark.parametrize(("case", "backend"), [*((case, "auto") for case in FAILING_RUNS), ("label out of range", "c")])
+def test_a_failing_run_shows_the_users_lines(case, backend, module):
     text, good, bad, frames = FAILING_RUNS[case]
     user = module(text)
-    f = to_static(user.f, strict=True)
+    f = to_static(user.f, strict=True, backend=backend)
     f(x_(), good)
     eager, eagerly = failure(user.f, x_(), bad)
     error, shown = failure(f, x_(), bad)

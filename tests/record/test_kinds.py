@@ -131,6 +131,7 @@ STEPS = {
     paths.Constant: (None, chainer, "real", "chainer"),
     paths.InstanceDict: (SELF, None, "x0.__dict__", "vars(argument 0)"),
     paths.Slots: (SELF, None, "slots(x0)", "slots of argument 0"),
+    paths.BareItems: (LIST, None, "bare_items(x0_xs)", "argument 0.xs"),
     paths.Item: (LIST, 1, "x0_xs[1]", "argument 0.xs[1]"),
     paths.Attribute: (SELF, "shape", "x0.shape", "argument 0.shape"),
     paths.CellContents: (SELF, None, "x0.cell_contents", "argument 0"),
