@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from dy2static import ops
-from dy2static.backends.loops.fuse import Group, fuse
+from dy2static.backends.loops.fuse import fuse
+from dy2static.backends.loops.groups import Group
 from dy2static.backends.loops.ir import Accumulate, Define, LoopNest, Recall
 from dy2static.backends.loops.layout import Places
 from dy2static.backends.loops.schedule import BLOCK, schedule
@@ -234,6 +235,24 @@ def test_all_of_it_is_frozen(nest):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(part, name, None)
     hash(nest)
+
+
+def branches(x, y, apart):
+    """Nodes of x and nodes of y, of which later nodes read two each.  apart: a product stands between them."""
+    a = ops.exp(x * 2.0)
+    b = ops.neg(a * x + 1.0)
+    c = ops.tanh(ops.matmul(b, y) if apart else y)
+    return b * ops.sqrt(c + 1.0) + a * c
+
+
+@pytest.mark.parametrize("size, apart, expected", [
+    (256, False, ["group"]),
+    (256, True, ["group", "matmul", "group"]),
+    (8, False, ["group", "group"]),                     # so little memory between them: the steps of a loop, perhaps
+])
+def test_groups_that_later_nodes_connect_become_one(size, apart, expected):
+    run, _ = fused(graph(lambda x, y: branches(x, y, apart), (size, size), (size, size)))
+    assert ["group" if isinstance(part, Group) else part.op.name for part in run.parts] == expected
 
 
 @pytest.mark.parametrize("nest", SCHEDULED, ids=range(len(SCHEDULED)))

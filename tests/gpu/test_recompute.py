@@ -15,7 +15,7 @@ from dy2static.backends.cuda.launches.region import DeviceRegion
 from dy2static.backends.cuda.nests.parallel import at_once
 from dy2static.backends.cuda.program.steps import Finished
 from dy2static.backends.loops import recompute
-from dy2static.backends.loops.fuse import Group
+from dy2static.backends.loops.groups import Group
 from dy2static.backends.registry import OF_LIBRARY
 from dy2static.check_gpu.samples import kernels_of
 from dy2static.ir.building import Builder, building

@@ -8,7 +8,7 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from ...ir.graph import Node, Value
 from ...passes.cleanup.cse import frozen
-from ..loops.fuse import Group
+from ..loops.groups import Group
 from .function import FunctionEmitter
 from .outline import Call
 

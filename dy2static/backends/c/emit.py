@@ -13,7 +13,8 @@ from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
 from ...runtime.clocks import NativeClock
 from ..flatten import Block, Step, all_steps, flatten
-from ..loops.fuse import Group, Run, fuse, nodes_of
+from ..loops.fuse import Run, fuse
+from ..loops.groups import Group, nodes_of
 from ..loops.layout import Place
 from ..loops.schedule import schedule
 from ..run_sizes import RunSize, with_run_sizes

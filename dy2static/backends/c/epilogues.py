@@ -10,7 +10,7 @@ from typing import Callable, Collection, List, NamedTuple, Optional, Sequence, S
 
 from ...ir.dims import is_known
 from ...ir.graph import Node, Value
-from ..loops.fuse import Group, nodes_of
+from ..loops.groups import Group, nodes_of
 from ..loops.ir import LoopNest
 from ..loops.layout import Place
 from ..loops.parallelize import Share

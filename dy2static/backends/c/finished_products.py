@@ -11,7 +11,8 @@ from typing import NamedTuple, Optional
 
 from ...ir.dims import is_known
 from ...ir.graph import Node
-from ..loops.fuse import Group, Run
+from ..loops.fuse import Run
+from ..loops.groups import Group
 from ..loops.ir import LoopNest
 from ..loops.schedule import schedule
 from .emitter import Emitter

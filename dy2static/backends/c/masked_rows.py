@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
-from ..loops.fuse import Group
+from ..loops.groups import Group
 from ..loops.layout import Place
 from .emitter import Emitter
 from .kernels_products import Matrix, steps

@@ -17,7 +17,7 @@ from ...passes.effects import must_run
 from ...passes.legalize.decompose import decomposes
 from ..compiled_calls import NATIVE, NATIVE_EFFECT
 from ..loops import layout
-from ..loops.fuse import REDUCTIONS
+from ..loops.groups import REDUCTIONS
 from ..run_sizes import symbols_of
 from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_picking, kernels_pooling, lists
 from .draws import NATIVE_DRAWS, STANDALONE_DRAWS, draws

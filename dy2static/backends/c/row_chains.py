@@ -12,7 +12,8 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 from ...ir.c_forms import c_type
 from ...ir.dims import is_known
 from ...ir.graph import Node, Value
-from ..loops.fuse import Group, Run, nodes_of
+from ..loops.fuse import Run
+from ..loops.groups import Group, nodes_of
 from ..loops.ir import LoopNest
 from ..loops.layout import Place
 from ..loops.parallelize import Share

@@ -15,7 +15,8 @@ from ...passes import Pass, Pipeline, run
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose, decomposes, steps_of
 from ..loops import layout
-from ..loops.fuse import REDUCTIONS, Group, Run, fuse
+from ..loops.fuse import Run, fuse
+from ..loops.groups import REDUCTIONS, Group
 from ..loops.layout import place_of
 from ..loops.recompute import recompute
 from ..run_sizes import with_run_sizes

@@ -18,7 +18,8 @@ from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
 from ...passes.memory.min_cut import Network
-from .fuse import REDUCTIONS, Group, Run, needed_of, nodes_of
+from .fuse import Run, needed_of
+from .groups import REDUCTIONS, Group, nodes_of
 from .layout import Place, Places, broadcast, reshaped
 
 #: Nests over fewer elements take no time that bytes decide.

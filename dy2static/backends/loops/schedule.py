@@ -6,7 +6,7 @@ from typing import Callable, List, Optional, Sequence, Set, Tuple, Union
 
 from ...ir.dims import Size, is_known, may_exceed
 from ...ir.graph import Node, Value
-from .fuse import REDUCTIONS, Group, total_place
+from .groups import REDUCTIONS, Group, total_place
 from .ir import (
     Accumulate,
     Address,

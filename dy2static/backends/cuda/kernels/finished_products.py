@@ -10,7 +10,8 @@ from typing import Dict, Mapping, NamedTuple, Optional, Set
 import numpy as np
 
 from ....ir.graph import Node, Value
-from ...loops.fuse import Group, Run, nodes_of
+from ...loops.fuse import Run
+from ...loops.groups import Group, nodes_of
 from ...loops.layout import Place, Places
 from ..nests.render import render
 from ..program.products import words_of

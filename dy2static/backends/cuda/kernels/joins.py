@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Callable, Dict, List, Mapping, NamedTuple, Union
 
 from ....ir.graph import Node, Value
-from ...loops.fuse import Group, Run, nodes_of
+from ...loops.fuse import Run
+from ...loops.groups import Group, nodes_of
 from ...loops.layout import Place, compact_strides, reshaped
 from ..text.function import FunctionText, Joined
 from ..text.indices import address

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from ...loops.fuse import Group
+from ...loops.groups import Group
 from ...loops.recompute import guessed
 from . import rows, sums, totals
 

@@ -20,7 +20,7 @@ from typing import Callable
 
 from ....ir.dims import Size
 from ....ir.graph import Node
-from ...loops.fuse import Group
+from ...loops.groups import Group
 from ...loops.ir import LoopNest
 from ...loops.schedule import schedule
 from ..text.function import FunctionText
