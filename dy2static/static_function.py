@@ -26,6 +26,20 @@ from .runtime.staticness import StaticCallable
 #: What the class that `to_static` gives a Link has its options in.
 OPTIONS = "_dy2static_options"
 
+#: What functions have, and what of it can be set.
+_SETTABLE, _FIXED = ("__code__", "__defaults__", "__kwdefaults__"), ("__closure__", "__globals__")
+
+
+def _of_function(name: str) -> Any:
+    """An attribute of the Python function, which a call goes by when it is set."""
+    def read(static: "StaticFunction") -> Any:
+        return getattr(static.python_function, name)
+
+    def write(static: "StaticFunction", value: Any) -> None:
+        setattr(static.python_function, name, value)
+
+    return property(read, write, doc=f"The ``{name}`` of the Python function.")
+
 
 class StaticFunction(Entry, StaticCallable):
     """A compiled function.  It has one program for each kind of call; each is one differentiable op.
@@ -37,6 +51,8 @@ class StaticFunction(Entry, StaticCallable):
     __name__: str
     __qualname__: str
     dispatcher: Dispatcher
+    __code__, __defaults__, __kwdefaults__ = map(_of_function, _SETTABLE)
+    __closure__, __globals__ = map(_of_function, _FIXED)
 
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, dispatcher: Optional[Dispatcher] = None):
         functools.update_wrapper(self, function)
@@ -270,7 +286,7 @@ class BoundStaticFunction(StaticCallable):
         return self.static.explored((self.instance, *args), kwargs, profile)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name not in _SETTABLE + _FIXED:
             raise AttributeError(name)
         return getattr(self.static, name)
 

@@ -298,6 +298,25 @@ def test_a_static_function_looks_like_the_function():
     assert repr(f) == "<static scaled>"
 
 
+def test_a_static_function_has_the_attributes_of_functions():
+    def f(x, factor=2.0, *, bias=1.0):
+        return x * factor + bias
+
+    class Net(chainer.Chain):
+        forward = to_static(f)
+
+    static = Net.forward
+    assert static(x_()).array.tolist() == f(x_()).array.tolist()
+    for owner in (static, Net().forward):
+        assert owner.__code__ is f.__code__ and owner.__globals__ is globals() and owner.__closure__ is None
+        assert (owner.__defaults__, owner.__kwdefaults__) == ((2.0,), {"bias": 1.0})
+    static.__defaults__, static.__kwdefaults__ = (3.0,), {"bias": 5.0}
+    assert f.__defaults__ == (3.0,)
+    assert static(x_()).array.tolist() == (x_() * 3.0 + 5.0).array.tolist()
+    with pytest.raises(AttributeError):
+        static.__globals__ = {}
+
+
 # --- logs ---
 
 TEXT = """
