@@ -139,8 +139,9 @@ def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str,
     """
     found: List[Run] = []
     launcher = device.launcher()
+    unknown = [()] * (len(function.steps) - len(function.origins))
     steps = [(step, None if launcher is None else words(step, device, module), nodes)
-             for step, nodes in itertools.zip_longest(function.steps, function.origins, fillvalue=())]
+             for step, nodes in zip(function.steps, [*function.origins, *unknown])]
     for is_known, group in itertools.groupby(
             steps, lambda one: launcher is not None and one[1] is not None and one[1].kind in launcher.kinds):
         for part in ([one] for one in group) if alone or not is_known else [list(group)]:
