@@ -12,8 +12,14 @@ enum {
     CHUNK = 3,                                      /* rows of B that are addressed from one register */
     LONG = 12,                                      /* rows of a tile of one vector: fewer sums would wait for each other */
     MOST_TURNED = DY_BYTES == 32 ? 2 * HEIGHT : HEIGHT,     /* rows of A for which B is read once */
-    TURNED_COLUMNS = DY_BYTES == 32 ? 8 * DY_ROWS : DY_ROWS     /* of C that are turned at a time: whole lines, and whole tiles */
+    TURNED_COLUMNS = DY_BYTES == 16 ? DY_ROWS : 48          /* of C that are turned at a time: whole lines, and whole tiles */
 };
+
+/* Columns of C that are turned at a time.  With the longest vectors it pays only where lines of all rows fall into one set. */
+static int64_t turned_columns(const int64_t ldc)
+{
+    return DY_BYTES == 64 && ldc * sizeof(DY_T) % SETS ? DY_ROWS : TURNED_COLUMNS;
+}
 
 /* One step of all sums: elements of rows of B, `next` behind those of `at`, times a row of a panel. */
 DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *at, const int next, const int64_t ldb, const DY_T *panel,
@@ -226,7 +232,7 @@ static void turned_product(const int64_t m, const int64_t n, const int64_t k, co
     enum { PART = TURNED_COLUMNS * COLUMNS };
     DY_T *const panels = at_hand(own_block);
     DY_T tiles[(MOST_TURNED + COLUMNS - 1) / COLUMNS * PART] __attribute__((aligned(64)));
-    const int64_t whole = part_of_depth(k);
+    const int64_t whole = part_of_depth(k), together = turned_columns(ldc);
     const int is_half = (m - 1) % COLUMNS < WIDTH;      /* the last panel */
     for (int64_t l = 0; l < k; l += whole) {
         const int64_t depth = k - l < whole ? k - l : whole;
@@ -234,8 +240,8 @@ static void turned_product(const int64_t m, const int64_t n, const int64_t k, co
             const int64_t columns = m - i < COLUMNS ? m - i : COLUMNS;
             pack_panel(1, depth, columns, columns > WIDTH ? COLUMNS : WIDTH, a + i * lda + l, lda, panels + i * whole);
         }
-        for (int64_t first = 0; first < n; first += TURNED_COLUMNS) {
-            const int64_t end = n - first < TURNED_COLUMNS ? n : first + TURNED_COLUMNS;
+        for (int64_t first = 0; first < n; first += together) {
+            const int64_t end = n - first < together ? n : first + together;
             for (int64_t j = first, height = 0; j < end; j += height) {
                 const int64_t step = is_half && end - j >= LONG ? LONG : DY_ROWS;
                 const DY_T *const right = b + j * ldb + l, *const coming = j + 2 * step <= n ? right + step * ldb : 0;
