@@ -72,6 +72,11 @@ def cross_entropy(model, x, t):
     return F.softmax_cross_entropy(model(x), t)
 
 
+def train_classifier(mode, model, data, cell):
+    """The case of a deep network with batch normalization."""
+    return train(mode, model, cross_entropy, data["x"], data["t"], optimizer=optimizers.SGD(workloads.RATES[cell]))
+
+
 # ---- convolutions
 
 class ConvNorm(Chain):
@@ -123,7 +128,7 @@ class ResNet(Chain):
 @CELLS.of("ResNet50.train", *MODES)
 def resnet(data, cell, mode):
     model = filled(ResNet(workloads.BOTTLENECKS_SMALL if data["small"] else workloads.BOTTLENECKS))
-    return train(mode, model, cross_entropy, data["x"], data["t"]) if cell.endswith("train") else infer(mode, model, data["x"])
+    return train_classifier(mode, model, data, cell) if cell.endswith("train") else infer(mode, model, data["x"])
 
 
 class Inverted(Chain):
@@ -167,7 +172,7 @@ class MobileNet(Chain):
 @CELLS.of("MobileNet.train", *MODES)
 def mobilenet(data, cell, mode):
     model = filled(MobileNet(workloads.INVERTED_SMALL, 8, 16) if data["small"] else MobileNet(workloads.INVERTED, 32, 1280))
-    return train(mode, model, cross_entropy, data["x"], data["t"]) if cell.endswith("train") else infer(mode, model, data["x"])
+    return train_classifier(mode, model, data, cell) if cell.endswith("train") else infer(mode, model, data["x"])
 
 
 class Double(Chain):

@@ -37,14 +37,14 @@ def infer(mode, model, *arguments):
     return models.inference(mode, model.eval(), [models.tensor(a) if isinstance(a, np.ndarray) else a for a in arguments])
 
 
-def train(mode, model, loss, *arguments, adam=False):
+def train(mode, model, loss, *arguments, adam=False, rate=workloads.RATE):
     arguments = [models.tensor(a) for a in arguments]
-    return train_with(mode, model, loss, lambda: arguments, adam)
+    return train_with(mode, model, loss, lambda: arguments, adam, rate)
 
 
-def train_with(mode, model, loss, batch, adam=False):
+def train_with(mode, model, loss, batch, adam=False, rate=workloads.RATE):
     parameters = list(model.parameters())
-    optimizer = torch.optim.Adam(parameters, fused=True) if adam else torch.optim.SGD(parameters, workloads.RATE, fused=True)
+    optimizer = torch.optim.Adam(parameters, fused=True) if adam else torch.optim.SGD(parameters, rate, fused=True)
     function = models.compiled(lambda *arguments: loss(model, *arguments), mode)
 
     def step():
@@ -145,7 +145,9 @@ def mobilenet_of(data):
 @CELLS.of("ResNet50.infer1 ResNet50.infer8 ResNet50.train MobileNet.infer MobileNet.train", *MODES)
 def images(data, cell, mode):
     model = IMAGES[cell.split(".")[0]](data)
-    return train(mode, model, cross_entropy, data["x"], data["t"]) if cell.endswith("train") else infer(mode, model, data["x"])
+    if cell.endswith("train"):
+        return train(mode, model, cross_entropy, data["x"], data["t"], rate=workloads.RATES[cell])
+    return infer(mode, model, data["x"])
 
 
 IMAGES = {"ResNet50": resnet_of, "MobileNet": mobilenet_of}

@@ -28,6 +28,8 @@ CELLS = {
     "Elements.grad": "the same, with the gradients of both inputs",
 }
 RATE = 0.01
+#: Where batch normalization of few images amplifies rounding, also between one BLAS and another: smaller updates
+RATES = {"ResNet50.train": 5e-5, "MobileNet.train": 1e-3}
 BATCHES = 3                 # of the tagger, where they recur
 STEPS = 40                  # of decoding, at most
 #: MobileNetV2: expansion, channels, repetitions, stride of each stage
