@@ -255,6 +255,18 @@ def test_groups_that_later_nodes_connect_become_one(size, apart, expected):
     assert ["group" if isinstance(part, Group) else part.op.name for part in run.parts] == expected
 
 
+def test_a_few_steps_of_an_unrolled_loop_that_add_up_become_one():
+    def total(x):
+        products = [ops.matmul(x, x) for _ in range(20)]
+        added = x
+        for product in products:
+            added = added + ops.tanh(ops.exp(product * 2.0) - 1.0) * 0.5
+        return added
+    run, _ = fused(graph(total, (256, 256)))
+    sizes = [len(part.nodes) for part in run.parts if isinstance(part, Group)]
+    assert sizes == [30, 30, 30, 30]        # nests of five steps each, which are compiled once
+
+
 @pytest.mark.parametrize("nest", SCHEDULED, ids=range(len(SCHEDULED)))
 def test_loops_cover_each_axis_once(nest):
     covered = [axis for loop in (*nest.outer, *nest.inner) for axis in loop.axes]

@@ -14,6 +14,9 @@ from .groups import Group
 #: So many bytes between two groups are worth one group; where the number is not known, so few nodes may be in one.
 _MANY_BYTES, _FEW_NODES = 1 << 16, 32
 
+#: A group of so many nodes whose operations another group has in the same order is one more step of an unrolled loop.
+_A_STEP = 4
+
 
 def merge(grouping: Grouping) -> None:
     """Merge groups of a run, each pair of them where the first or the second one runs now."""
@@ -61,8 +64,11 @@ class _Parts:
     def _is_worthwhile(self, one: Group, other: Group) -> bool:
         """Whether the values between two groups are so large that they leave the nearest caches.
 
-        Small groups are often those of the steps of an unrolled loop, which are compiled once as long as they are equal.
+        Small groups are often those of the steps of an unrolled loop, which are compiled once as long as they are equal.  Of groups
+        with much between them, a few steps become one: what a C compiler takes grows faster than the number of steps.
         """
+        if len(one.nodes) + len(other.nodes) > _FEW_NODES and _is_another_step(one, other):
+            return False
         between = {self.grouping.place(v).base for node in other.nodes for v in node.inputs} & one.elements
         sizes = [value.type.size * value.dtype.itemsize for value in between]
         if all(map(is_known, sizes)):
@@ -82,3 +88,9 @@ class _Parts:
         self.reads[place] = (self.reads[place] | self.reads[left]) - {place, left}
         self.read_by[place] = (self.read_by[place] | self.read_by[left]) - {place, left}
         self.reads[left], self.read_by[left] = set(), set()
+
+
+def _is_another_step(one: Group, other: Group) -> bool:
+    """Whether the smaller of two groups does what a part of the other one does, operation by operation."""
+    few, many = sorted((" ".join(["", *[node.op.name for node in group.nodes], ""]) for group in (one, other)), key=len)
+    return few.count(" ") > _A_STEP and few in many
