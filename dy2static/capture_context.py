@@ -60,8 +60,11 @@ class Inputs(Protocol):
     def number(self, source: Source, real: Any, kind: str) -> SymbolicScalar:
         """The symbolic form of a number that changes from call to call."""
 
+    def truth(self, source: Source, real: bool) -> SymbolicScalar:
+        """The same of a truth value."""
+
     def numpy_number(self, source: Source, real: Any) -> SymbolicArray:
-        """The same of a float of NumPy's."""
+        """The same of a number of NumPy's."""
 
     def text(self, source: Source, real: Union[str, bytes]) -> SymbolicText:
         """The symbolic form of a text that changes from call to call."""

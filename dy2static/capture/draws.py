@@ -1,6 +1,7 @@
 """Draws from generators of random numbers: done at every run, typed by the same draw from another generator."""
 from __future__ import annotations
 
+import collections
 import operator
 import random
 from dataclasses import replace
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 
 import numpy as np
 
+from ..heap.heap import NUMPY_NUMBERS
+from ..heap.shadows import ShadowList
 from ..ir.dims import Dim
 from ..ir.types import Dynamic, type_of
 from ..library_facts import numpy as numpy_facts
@@ -59,9 +62,9 @@ class Draws:
         if name == "choice" and generator is random.Random and _are_objects(args, kwargs):
             # the generator draws the place of the item
             return self.capture.callee(operator.getitem)(args[0], self.draw(function, generator, range(len(args[0]))))
-        if name in _CHOOSING and generator is random.Random and args and \
-                not (isinstance(args[0], (list, tuple, range)) and len(set(map(type, args[0]))) == 1):
-            self.capture.abort(f"random.{name} from items that are not of one type")
+        if name in _CHOOSING and generator is random.Random and args and not _are_numbers(args[0]):
+            self.capture.abort(f"`random.{name}` draws from items that are not numbers of one type",
+                               hint="draw them outside of the compiled function, or draw positions: `random.sample(range(n), k)`")
         args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
         structure, found = self._types(name, generator, args, kwargs)
         drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
@@ -147,6 +150,15 @@ def _with_hints(item: Any) -> Any:
     if type(item) in (tuple, list):
         return type(item)(map(_with_hints, item))
     return {key: _with_hints(part) for key, part in item.items()} if type(item) is dict else item
+
+
+def _are_numbers(items: Any) -> bool:
+    """Whether these are numbers of one type: other items may be told apart by what is drawn."""
+    if isinstance(items, ShadowList) and not items.whole:
+        items = items.real                              # not loaded: what is left to Python needs no guards
+    kinds = {item.python_type if type(item) is SymbolicScalar else type(item) for item in items} \
+        if isinstance(items, (list, tuple, range, collections.deque)) else set()
+    return len(kinds) == 1 and kinds <= {bool, int, float, *NUMPY_NUMBERS}
 
 
 def _are_objects(args: Tuple, kwargs: Mapping[str, Any]) -> bool:

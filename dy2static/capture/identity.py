@@ -39,6 +39,9 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
         return False                                # a number, or a value that is not symbolic
     if first is second:
         return True
+    is_one = capture.heap.is_one(first, second)
+    if is_one is not None:
+        return is_one
     if SymbolicText in (type(first), type(second)) and not all(isinstance(x, (str, bytes)) for x in (first, second)):
         return False
     first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]

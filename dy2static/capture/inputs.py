@@ -97,14 +97,21 @@ class Inputs:
         self.named.append((text, source))
         return SymbolicScalar(self.capture, kind, text, real)
 
-    def numpy_number(self, source: Source, real: np.floating) -> SymbolicArray:
-        """The symbolic form of a float of NumPy's that changes from call to call."""
+    def truth(self, source: Source, real: bool) -> SymbolicScalar:
+        """The symbolic form of a bool that changes from call to call: a value of the graph, which no guard tells of."""
+        return SymbolicScalar(self.capture, "py_bool", value=self._value_of_number(source, real))
+
+    def numpy_number(self, source: Source, real: np.generic) -> SymbolicArray:
+        """The symbolic form of a number of NumPy's that changes from call to call."""
+        return SymbolicArray(self.capture, self._value_of_number(source, real))
+
+    def _value_of_number(self, source: Source, real: Any) -> Value:
         text = f"n{source.number}"
         if text not in self._numbers:
             self.named.append((text, source))
             self._numbers[text] = self.capture.root.input(type_of(real), "number")
             self.all.append(NumberInput(self._numbers[text], text))
-        return SymbolicArray(self.capture, self._numbers[text])
+        return self._numbers[text]
 
     def number_value(self, text: str, kind: str, hint: Any) -> Value:
         """An expression over numbers as a value of the graph.  hint: what it is in this call."""

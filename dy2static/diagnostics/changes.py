@@ -25,7 +25,8 @@ from ..record.guards import (
     TypeMatch,
     VariableMatch,
 )
-from ..record.paths import Argument, Source, follow
+from ..record.guards.base import PathGuard
+from ..record.paths import Argument, Source, family, follow
 from ..runtime.program import Program
 
 #: The most changes that a warning names, and the most characters of a value.
@@ -46,10 +47,17 @@ _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, Id
           SameObject: _OBJECTS, DistinctObjects: _OBJECTS, LengthMatch: _GROWING, KeysMatch: _KEYS, KeyAbsent: _KEYS}
 
 
+#: When so many numbers at one place in the items of a sequence have changed, all of them are inputs.
+_FAMILY = 3
+
+
 class Varying(set):
     """The paths of numbers and texts that have been seen to change: inputs of later programs.
 
-    texts: those of texts and of NumPy's floats, which cannot be inputs everywhere.
+    Paths with ``...`` for the numbers of items stand for all values at one place in the items of lists and tuples: numbers, texts
+    and truth values of which several have changed, and arrays and containers that were one and are several now.
+
+    texts: those of all but ints and floats, which cannot be inputs everywhere.
     fixed: paths of small arrays and of numbers that are known in every program, whether they change or not.
     """
 
@@ -58,6 +66,7 @@ class Varying(set):
         self.fixed: Set[Tuple] = set()
         self.texts: Set[Tuple] = set()
         self._needed: Set[Tuple] = set()                # those of them that cannot be inputs
+        self._families: Dict[Tuple, Set[Tuple]] = {}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -65,16 +74,30 @@ class Varying(set):
         self.texts.clear()
         self.fixed.clear()
         self._needed.clear()
+        self._families.clear()
 
-    def note(self, guards: Sequence[EqualsMatch]) -> None:
+    def note(self, guards: Sequence[PathGuard]) -> None:
         """Note that the values of these guards have changed."""
         for guard in guards:
             path = guard.source.path()
-            is_text = type(guard.expected) not in (int, float)
-            if not is_text or path not in self._needed:
-                self.add(path)
-            if is_text and path in self:
-                self.texts.add(path)
+            together = family(path)
+            if isinstance(guard, SameObject):
+                self._add(together, object)
+                continue
+            members = self._families.setdefault(together, set())
+            members.add(path)
+            kind = type(guard.expected)
+            if kind is not bool:                        # a single one tells two ways apart: each has its program
+                self._add(path, kind)
+            if together != path and len(members) >= _FAMILY:
+                self._add(together, kind)
+
+    def _add(self, path: Tuple, kind: type) -> None:
+        is_text = kind not in (int, float)
+        if not is_text or path not in self._needed:
+            self.add(path)
+        if is_text and path in self:
+            self.texts.add(path)
 
     @contextlib.contextmanager
     def without_texts(self) -> Iterator[None]:

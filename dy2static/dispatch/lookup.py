@@ -4,18 +4,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import types
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
 
 from ..diagnostics.changes import Varying
-from ..heap.heap import FLOATS
+from ..heap.heap import NUMPY_NUMBERS
 from ..options import Options
-from ..record.guards import EqualsMatch, ExpressionMatch
+from ..record.guards import DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, SameObject
 from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, reason_of
 from ..runtime.program import Program
 
 #: The types of what may be inputs of a program.
-_INPUTS = (int, float, str, bytes, *FLOATS)
+_INPUTS = (int, float, str, bytes, *NUMPY_NUMBERS)
 
 log = logging.getLogger("dy2static")
 
@@ -29,8 +31,9 @@ class Lookup:
     def again(self, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Optional[Program], str]:
         """The program that fits after all, if there is one; what the nearest wants otherwise.
 
-        Numbers and texts that alone kept a program from being used become inputs of the next one.  So do numbers that a program
-        has written since, such as the steps of an optimizer, whatever else keeps it from being used.
+        Numbers and texts that alone kept a program from being used become inputs of the next one, and so do arrays that were one
+        and are several now.  So do numbers that a program has written since, such as the steps of an optimizer, whatever else
+        keeps it from being used.
         """
         misfits = self.misfits(args, kwargs)
         for program, failed in misfits:
@@ -40,13 +43,16 @@ class Lookup:
             if self.options.verbosity_now >= 1:
                 log.warning("%s: a program does not fit: %s", self.function.__qualname__,
                             "; ".join(g.describe() for g in guards))
-            values = [g for g in guards if isinstance(g, EqualsMatch) and type(g.expected) in _INPUTS]
-            if len(values) == len([g for g in guards if not isinstance(g, ExpressionMatch)]):
-                self.varying.note(values)
+            at = _reader(args, kwargs)
+            changed = [each for guard in guards if not isinstance(guard, ExpressionMatch)
+                       for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
+            if all(_may_be_input(guard, at) for guard in changed):
+                self.varying.note(changed)
             else:
                 written = [guard for guard, _ in program.recipe.outcome.replaced_numbers]
                 if _any_differs(written, args, kwargs):         # the steps of an optimizer, after the first call: all will count
-                    self.varying.note([*written, *[g for g in values if type(g.expected) in (int, float)]])
+                    self.varying.note([*written, *[g for g in changed if isinstance(g, EqualsMatch) and
+                                                   type(g.expected) in (int, float)]])
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
 
@@ -55,14 +61,26 @@ class Lookup:
         return [(program, list(program.diagnose(args, kwargs))) for program in list(self.cache.programs)]
 
 
+def _reader(args: Tuple, kwargs: Mapping[str, Any]) -> Callable[[Source], Any]:
+    """Gives what these arguments have at the end of a path."""
+    return lambda source: follow(source, lambda root: args[root.key] if isinstance(root, Argument) else kwargs[root.key])
+
+
+def _may_be_input(guard: Guard, at: Callable[[Source], Any]) -> bool:
+    """Whether what a guard is about may become an input, so that the guard is not needed."""
+    if isinstance(guard, SameObject):
+        return all(isinstance(at(source), (np.ndarray, tuple, list, dict)) for source in (guard.source, guard.other))
+    if isinstance(guard, IdentityMatch):
+        return type(guard.expected) is type(at(guard.source)) is bool
+    return isinstance(guard, EqualsMatch) and type(guard.expected) in _INPUTS
+
+
 def _any_differs(guards: Sequence[EqualsMatch], args: Tuple, kwargs: Mapping[str, Any]) -> bool:
     """Whether a number that one of these guards is about is another one now; one that is not there any more does not count.
 
     The diagnosis of a program ends where an array has another shape, so it may not have come to these guards.
     """
-    def at(source: Source) -> Any:
-        return follow(source, lambda root: args[root.key] if isinstance(root, Argument) else kwargs[root.key])
-
+    at = _reader(args, kwargs)
     for guard in guards:
         with contextlib.suppress(AttributeError, LookupError, TypeError):
             if not guard.holds(at):

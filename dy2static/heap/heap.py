@@ -25,7 +25,7 @@ from ..record.guards import (
     SameObject,
     TypeMatch,
 )
-from ..record.paths import Attribute, Constant, InstanceDict, Item, Source, Sources, with_siblings
+from ..record.paths import Attribute, Constant, InstanceDict, Item, Namespace, Source, Sources, family, with_siblings
 from ..runtime.definitions import Definitions
 from ..runtime.devices import DEVICES
 from ..runtime.staticness import is_static_function, is_static_method
@@ -51,7 +51,7 @@ _WITH_STATE = (os, sys)                     # the environment, arguments and str
 _NUMBERS = {int: "py_int", float: "py_float"}
 
 #: The numbers of NumPy that may be inputs, too.
-FLOATS = (np.float16, np.float32, np.float64)
+NUMPY_NUMBERS = tuple([np.dtype(code).type for code in "?bhilBHILefd"])
 
 
 def _may_change(owner: Any) -> bool:
@@ -62,17 +62,18 @@ def _may_change(owner: Any) -> bool:
 #: What the standard library keeps in a member of an enum.
 _OF_ENUM = frozenset(("_name_", "_sort_order_", "__objclass__"))
 
+
 class Heap:
     """Shadows and guards of one capture.
 
     capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and similar functions).
-    varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards, but for those in
-    ``fixed``.  counts: the numbers that updates are known to change.
+    varying: paths of numbers and texts that have been seen to change, or of whole families of them: they become inputs instead of
+    guards, but for those in ``fixed``.  Arrays and containers whose families are in it are read by each of their paths, also where
+    two are one.  counts: the numbers that updates are known to change.
     """
 
     def __init__(self, capture: CaptureContext, varying: Set[Tuple], fixed: AbstractSet[Tuple] = frozenset()):
-        self.capture, self._fixed = capture, fixed
-        self.varying = {path for path in varying if with_siblings(path) not in fixed} if fixed else varying
+        self.capture, self.varying, self._fixed = capture, varying, fixed
         self.counts: Set[Source] = set()
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
@@ -87,6 +88,7 @@ class Heap:
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
         self._reals: Dict[int, Any] = {}
+        self._apart: Dict[int, Source] = {}
         self._origins: Dict[int, Source] = {}
         self.objects, self.attributes = Objects(self), Attributes(self)
         self.is_disposed = False
@@ -126,6 +128,9 @@ class Heap:
             return self._number(real, source)
         if kind in _BOUND and _may_change(real.__self__) and registered(real) is None:
             return self._bound_builtin(real, source)
+        if kind is bool and self._varies(source):
+            self.guard(TypeMatch(source, bool))
+            return self.capture.inputs.truth(source, real)
         if kind in _SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
                 is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
@@ -133,10 +138,10 @@ class Heap:
                 self.rely_on_member(real)
             self.guard(IdentityMatch(source, real))
             return real
-        if kind in (str, bytes) and source.path() in self.varying:
+        if kind in (str, bytes) and self._varies(source):
             self.guard(TypeMatch(source, kind))
             return self.capture.inputs.text(source, real)
-        if kind in FLOATS and source.path() in self.varying:
+        if kind in NUMPY_NUMBERS and self._varies(source):
             self.guard(TypeMatch(source, kind))
             return self.capture.inputs.numpy_number(source, real)
         if kind in _VALUES or isinstance(real, (np.generic, np.dtype)) or kind in DEVICES:
@@ -149,13 +154,15 @@ class Heap:
                 self._immutable.append(real)
             return real
         known = self._memo.get(id(real))
-        if known is not None:
+        if known is not None and not self._is_apart(real, source):
             if known[2] is not source:
                 self.guard(SameObject(source, known[2]))
             return known[1]
         made = self._make(real, source)
-        self._memo[id(real)] = (real, made, source)
+        self._memo.setdefault(id(real), (real, made, source))
         self._reals[id(made)] = real
+        if self._is_apart(real, source):
+            self._apart[id(made)] = source
         if isinstance(made, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
             self._origins[id(made)] = source
         return made
@@ -171,8 +178,40 @@ class Heap:
         else:
             self.shadow(real, source)
 
+    def _varies(self, source: Source) -> bool:
+        """Whether what is at the end of a path is an input, because it has been seen to change."""
+        path = source.path()
+        return (path in self.varying or family(path) in self.varying) and with_siblings(path) not in self._fixed
+
+    def _is_apart(self, real: Any, source: Source) -> bool:
+        """Whether an array, or a container that is only read, is read by each of its paths: from call to call, others are one.
+
+        So it is with what is in items of which two were one, as in a batch that is drawn with replacement.
+        """
+        if not isinstance(real, (np.ndarray, tuple, list, dict)) or isinstance(source, (Namespace, Attribute)):
+            return False
+        while source is not None:
+            if self._varies(source):
+                return True
+            source = source.parent
+        return False
+
+    def is_one(self, first: Any, second: Any) -> Optional[bool]:
+        """Whether two containers that are read by each of their paths are one object, under a guard; None for others."""
+        sources = self._apart.get(id(first)), self._apart.get(id(second))
+        if first is second or None in sources:
+            return None
+        is_one = self._reals[id(first)] is self._reals[id(second)]
+        self.guard(SameObject(*sources) if is_one else DistinctObjects(sources))
+        return is_one
+
+    def check_single(self, container: Any) -> None:
+        """Stop where a list or dict is copied or changed that may be in several places."""
+        if id(container) in self._apart:
+            self.capture.abort("a list or dict is copied or changed that is in several places in some calls")
+
     def _number(self, real: Any, source: Source) -> Any:
-        if source.path() in self.varying or source in self.counts and with_siblings(source.path()) not in self._fixed:
+        if self._varies(source) or source in self.counts and with_siblings(source.path()) not in self._fixed:
             self.guard(TypeMatch(source, type(real)))
             return self.capture.inputs.number(source, real, _NUMBERS[type(real)])
         self.guard(EqualsMatch(source, real))
@@ -352,7 +391,11 @@ class Heap:
         if any(item.__dict__ for item in self._immutable):
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         objects = [source for real, made, source in self._memo.values()
-                   if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
+                   if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))
+                   and id(made) not in self._apart]
+        for item in self.containers:
+            if id(item) in self._apart and item.was_changed():
+                self.check_single(item)
         if len(objects) > 1:
             self.guard(DistinctObjects(tuple(objects)))
         if self.definitions:

@@ -95,6 +95,11 @@ class ShadowDict(dict):
         return bool(self.dropped) or any(self.loaded.get(key, _ABSENT) is not value for key, value in dict.items(self)) or any(
             not dict.__contains__(self, key) for key in self.loaded)
 
+    def was_changed(self) -> bool:
+        """Whether anything was set or deleted during the capture."""
+        return self.is_changed() or bool(self.removed) or any(self.original.get(key, _ABSENT) is not value
+                                                              for key, value in self.loaded.items())
+
     def has_new_flags(self) -> bool:
         """Whether something that was looked at and was None, a truth value or missing is there now, or is another one."""
         flags = [key for key, value in self.original.items() if value is None or type(value) is bool]
@@ -156,6 +161,7 @@ class ShadowDict(dict):
         return dict(self.items())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        self.heap.check_single(self)
         return self.copy().__reduce_ex__(protocol)
 
     def popitem(self) -> Tuple[Any, Any]:
@@ -302,6 +308,11 @@ class ShadowList(list):
         items = list.copy(self)
         return len(items) != len(self.before) or any(a is not b for a, b in zip(items, self.before))
 
+    def was_changed(self) -> bool:
+        """Whether an item was set, appended or removed during the capture."""
+        items = list.copy(self)
+        return len(items) != len(self.real) or any(a is not b for a, b in zip(items, self.originals))
+
     def appended_outside(self) -> List[Any]:
         """What was appended before the present decision and is not written back yet: counts as written back from here on."""
         items, known = list.copy(self), len(self.before)
@@ -341,6 +352,7 @@ class ShadowList(list):
         return list.__add__(other, self)
 
     def __reduce_ex__(self, protocol: int) -> Any:
+        self.heap.check_single(self)
         return self.copy().__reduce_ex__(protocol)
 
     __hash__ = None

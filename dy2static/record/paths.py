@@ -90,6 +90,12 @@ def with_siblings(path: Tuple) -> Tuple:
     return (path[0], None, *path[2:]) if len(path) > 2 and type(path[1]) is int else path
 
 
+def family(path: Tuple) -> Tuple:
+    """What is the same for the paths of all values at this place in the items of lists and tuples: ``batch[...].reward``."""
+    steps = zip(path[::2], path[1::2])
+    return tuple([part for word, key in steps for part in (word, ... if word == Item.word and type(key) is int else key)])
+
+
 # Where paths begin -------------------------------------------------------------------------------------------------
 
 

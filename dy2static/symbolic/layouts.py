@@ -147,6 +147,10 @@ class Layouts:
         self.capture.heap.guard(SameObject(*sources) if is_one else DistinctObjects(tuple(sources)))
         return is_one
 
+    def are_given(self, *arrays: SymbolicArray) -> bool:
+        """Whether these are arrays of the caller's."""
+        return all(made is not None and made.source is not None for made in [self._views.made.get(id(x)) for x in arrays])
+
     def _given(self, array: SymbolicArray) -> SymbolicArray:
         """The array that a call gave back as its result; the array itself where the call made it."""
         views = self._views

@@ -207,6 +207,14 @@ class SymbolicArray:
     def __copy__(self) -> Any:
         return self.__deepcopy__({})
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        layouts, together = self.capture.array_writes.layouts, memo.setdefault(SymbolicArray, [])
+        for other, copied in together:                  # the caller's arrays: one that is in two places has one copy
+            if layouts.are_given(self, other) and layouts.is_one(self, other):
+                return copied
+        together.append((self, ArrayMethod(self, "__deepcopy__")({})))
+        return together[-1][1]
+
     def __bool__(self) -> bool:
         known = self.capture.known.get(self.now())
         if known is None and self.size == 1:

@@ -39,8 +39,12 @@ CASES = {
     "zoneout and gumbel": lambda x: (F.zoneout(x, x * 2, 0.4), F.gumbel_softmax(x), F.simplified_dropconnect(x, array(3, 5))),
     "seeded": lambda x: (np.random.seed(3), x * np.random.rand())[1],
     "shuffled": lambda x: shuffle(x),
+    "items that are not alike": lambda x: (x * random.sample(UNLIKE, 2)[0].shape[0], random.choices([(1, None), (1.5, 2)], k=2)),
     "state": lambda x: (np.random.get_state()[2], x * 2),
 }
+
+
+UNLIKE = [np.ones(3, "f"), np.ones(4, "f")]
 
 
 def in_test_mode(x):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...runtime import definitions
 from ...runtime.array_writes import Relation, relation
@@ -14,7 +14,7 @@ from ..paths import Source
 from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
 from ..text import commas
 from .base import Guard, JointGuard
-from .values import unlike
+from .values import SameObject, unlike
 
 _unchanged_in_python = definitions.unchanged
 
@@ -54,7 +54,7 @@ class DistinctObjects(JointGuard):
 
     sources: Tuple[Source, ...]
     word = "distinct"
-    before_arrays = True
+    before_arrays = is_soft = True
 
     def describe(self) -> str:
         return "objects that were different are now one"
@@ -72,6 +72,12 @@ class DistinctObjects(JointGuard):
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return len({id(at(source)) for source in self.sources}) == len(self.sources)
+
+    def broken(self, at: Callable[[Source], Any]) -> List[SameObject]:
+        """The pairs of paths that lead to one object now."""
+        first: Dict[int, Source] = {}
+        return [SameObject(source, other) for source in self.sources
+                for other in [first.setdefault(id(at(source)), source)] if other is not source]
 
     def said(self, out: FileOut) -> Optional[List[Any]]:
         rows = [row for row in map(out.identity, self.sources) if row is not None]

@@ -51,6 +51,11 @@ class IdentityMatch(Expecting):
     word, words = "is", "is"
     before_arrays = True
 
+    @property
+    def is_soft(self) -> bool:                          # type: ignore[override]
+        """A truth value leads nowhere."""
+        return type(self.expected) is bool
+
     def change(self, value: Any) -> Tuple[str, str]:
         return named(self.expected), named(value)
 
@@ -207,7 +212,7 @@ class SameObject(PathGuard):
 
     other: Source
     word = "same"
-    before_arrays = True
+    before_arrays = is_soft = True
 
     def describe(self) -> str:
         return f"{self.source.describe()} is {self.other.describe()}"

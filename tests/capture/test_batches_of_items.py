@@ -1,0 +1,136 @@
+"""Batches that are lists of items (transitions of a replay memory): what differs from call to call becomes an input."""
+import collections
+import copy
+import random
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from against_eager import array, check
+
+from dy2static import to_static
+
+Transition = collections.namedtuple("Transition", "state action reward following done")
+
+STATES = [array(4, seed=k) for k in range(6)]
+
+
+def transitions(make, count=5):
+    """Some of a few transitions, drawn with replacement: the next state of one is the state of another."""
+    memory = [make(STATES[k], k % 3, float(k), STATES[k + 1], k == 2) for k in range(5)]
+    return [memory[k] for k in np.random.randint(0, 5, count)]
+
+
+def loss(states, actions, rewards, following, done):
+    values = F.tanh(states)
+    best = np.where(done, 0, np.max(following, axis=1))
+    return F.mean_squared_error(F.select_item(values, actions), (rewards + best).astype("f"))
+
+
+def of_tuples(batch):
+    return loss(np.stack([t[0] for t in batch]), np.array([t[1] for t in batch], "i"), np.array([t[2] for t in batch], "f"),
+                np.stack([t[3] for t in batch]), np.array([t[4] for t in batch]))
+
+
+def of_named(batch):
+    batch = Transition(*zip(*batch))
+    return loss(np.array(batch.state), np.array(batch.action, "i"), np.array(batch.reward, "f"), np.array(batch.following),
+                np.array(batch.done, "f"))
+
+
+def of_dicts(batch):
+    return loss(np.stack([t["state"] for t in batch]), np.array([t["action"] for t in batch], "i"),
+                np.array([t["reward"] for t in batch], "f"), np.stack([t["following"] for t in batch]),
+                np.array([1 - t["done"] for t in batch], "f"))
+
+
+def of_examples(batch):
+    return loss(*chainer.dataset.concat_examples(batch))
+
+
+MAKE = {
+    of_tuples: lambda *parts: parts,
+    of_named: Transition,
+    of_dicts: lambda *parts: dict(zip(Transition._fields, parts)),
+    of_examples: lambda s, a, r, f, d: (s, np.int32(a), np.float32(r), f, np.bool_(d)),
+}
+
+
+@pytest.mark.parametrize("function", MAKE, ids=lambda f: f.__name__)
+def test_a_few_captures_serve_all_batches(function):
+    calls = [lambda: (transitions(MAKE[function]),)] * 12
+    static = check(lambda compile: (compile(function), None), calls, rounds=1, compiled=True)
+    captures = static.cache_info().captures
+    for _ in range(6):
+        static(transitions(MAKE[function]))
+    assert static.cache_info().captures == captures <= 5, static.explain_misses()
+
+
+def total(batch):
+    return sum([F.sum(F.tanh(item["state"] if isinstance(item, dict) else item)) for item in batch])
+
+
+def writes_into_one(batch):
+    y = total(batch)
+    batch[0] += 1
+    return y, batch[1] * 2, batch
+
+
+def compares(batch):
+    return total(batch), batch[0] is batch[1], [item is batch[2] for item in batch]
+
+
+def copies(batch):
+    return total(batch), copy.deepcopy(batch)
+
+
+def changes_one(batch):
+    batch[0]["count"] = batch[1].get("count", 0) + 1
+    return total(batch), batch[2]
+
+
+@pytest.mark.parametrize("function", [total, writes_into_one, compares, copies, changes_one], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", [array, dict], ids=lambda kind: kind.__name__)
+def test_items_that_are_one(kind, function):
+    if (function, kind) in [(writes_into_one, dict), (changes_one, array)]:
+        pytest.skip("these do not fit")
+
+    def batch():
+        items = [STATES[k].copy() if kind is array else {"state": STATES[k]} for k in range(3)]
+        return [items[k] for k in np.random.randint(0, 3, 3)],
+    check(lambda compile: (compile(function), None), [batch] * 14, rounds=1)
+
+
+def test_a_memory_from_which_is_drawn():
+    class Agent:
+        def __init__(self):
+            self.memory, self.model = collections.deque(maxlen=30), L.Linear(4, 3, initialW=0.1)
+            self.optimizer = chainer.optimizers.Adam().setup(self.model)
+
+        def learn(self):
+            value = loss_of(self.model, random.sample(self.memory, 5))
+            self.model.cleargrads()
+            value.backward()
+            self.optimizer.update()
+            return float(value.array)
+
+    def loss_of(model, batch):
+        return F.mean_squared_error(model(np.stack([t[0] for t in batch])), np.stack([t[3][:3] for t in batch]))
+
+    def run(learn):
+        random.seed(0)
+        agent, losses = Agent(), []
+        for k in range(24):
+            agent.memory.extend((STATES[j], j, 0.5, STATES[j + 1]) for j in range(k % 3 + 1))
+            if k > 4:
+                losses.append(learn(agent))
+        return losses, random.getstate()
+
+    static = to_static(Agent.learn)
+    eager = run(Agent.learn)
+    with pytest.warns(match="`random.sample` draws from items that are not numbers of one type"):
+        found = run(static)
+    np.testing.assert_allclose(eager[0], found[0], rtol=1e-4)
+    assert eager[1] == found[1] and static.stats()["captures"] <= 3
