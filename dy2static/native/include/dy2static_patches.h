@@ -2,7 +2,7 @@
 
    Planes would only be a detour for them: a panel is gathered from the image itself, some neighbouring taps of some windows at a time.
 
-   Before the include: the first part of dy2static_convolutions.h. */
+   Before the include: dy2static_planes.h. */
 
 enum { PATCH = 4 };                             /* taps side by side, from which on they are read together */
 
