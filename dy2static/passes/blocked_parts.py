@@ -24,7 +24,8 @@ class _Speed(NamedTuple):
     """Nanoseconds of a multiplication: for a plain image, in blocks, and there by Winograd's algorithm.
 
     most: how many places a tile holds.  few: a tile of fewer places takes as long as one of so many, because its sums wait for each
-    other.  small: where groups have so many channels, for a plain image and in blocks.
+    other.  small: where groups have so many channels, for a plain image and in blocks, of filters of three by three, of others, and
+    of others that step.
 
     strided, replaced: with a stride of two, Winograd's algorithm is for so many squares, if each of them replaces so many
     multiplications of the direct one.
@@ -35,14 +36,17 @@ class _Speed(NamedTuple):
     winograd: float
     most: int
     few: int
-    small: Mapping[int, Tuple[float, float]]
+    small: Mapping[int, Tuple[Tuple[float, float], ...]]
     strided: int
     replaced: int
 
 
-#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3).
-_LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {4: (0.0185, 0.0115), 8: (0.0135, 0.0108)}, 48, 32)
-_SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {4: (0.040, 0.035), 8: (0.045, 0.0275)}, 40, 0)
+#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3, small groups of
+#: filters other than three by three: Zen 5).
+_LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {
+    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 48, 32)
+_SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {
+    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 40, 0)
 #: So many squares of two by two places, and channels, Winograd's algorithm is for.
 _SQUARES, _CHANNELS = 16, 16
 #: How many multiplications it takes for those of a stride of one.
@@ -179,7 +183,8 @@ def gain_of(node: Node, is_plain: bool) -> float:
     inner, outer = W.shape[1], W.shape[0] // groups
     speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
     if groups > 1 and inner == outer and inner in speed.small:
-        plain, blocked = speed.small[inner]
+        is_nine = W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1)
+        plain, blocked = speed.small[inner][0 if is_nine else 1 if attrs["stride"] == (1, 1) else 2]
         return size * math.prod(W.shape[1:]) * (plain - blocked)
     squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
     is_strided = attrs["stride"] == (2, 2)

@@ -1,4 +1,5 @@
 """Chains of convolutions in blocks of channels: what the pass changes, what it leaves alone, and that numbers stay."""
+import ctypes
 from pathlib import Path
 
 import chainer
@@ -12,6 +13,7 @@ from dy2static import ops, to_static
 from dy2static.ir.interpret import interpret
 from dy2static.ir.verify import verify
 from dy2static.native import channel_blocks, compiler, frozen, team
+from dy2static.native.kernels import words
 from dy2static.ops.channel_blocks import convolve_blocks, turn_to_blocks
 from dy2static.passes import blocked_parts
 from dy2static.passes.channel_blocks import block_channels
@@ -283,6 +285,24 @@ def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size, stride)
         team.set_threads(threads)
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
     assert (found == found[0]).all()
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("special", [(), (np.inf, -np.inf), (np.nan, -np.nan, np.inf)])
+@pytest.mark.parametrize("kernel, stride, pad, spots", [(2, 2, 0, 4), (3, 2, 1, 5), (3, 1, 1, 9), (5, 3, 2, 3), (4, 1, 3, 12)])
+def test_maxima_of_windows_are_the_first_of_several(kernel, stride, pad, spots, special):
+    """Zeros of either sign, and numbers that are none with either sign, as `numpy.argmax` chooses them."""
+    random, size = np.random.RandomState(0), (9, 9)
+    x = random.choice(np.array([-1, -0.0, 0.0, *special, *special], "f"), (2, 1, *size, 16))
+    around = np.pad(x, ((0, 0), (0, 0), (pad, pad + kernel), (pad, pad + kernel), (0, 0)), constant_values=-np.inf)
+    expected, found = (np.empty((2, 1, spots, spots, 16), "f") for _ in range(2))
+    for i, j in np.ndindex(spots, spots):
+        window = around[:, :, i * stride:, j * stride:][:, :, :kernel, :kernel].reshape(2, 1, -1, 16)
+        expected[:, :, i, j] = np.take_along_axis(window, window.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
+    windows = channel_blocks.Windows(2, 16, 16, 1, size, (kernel,) * 2, (spots,) * 2, (stride,) * 2, (pad,) * 2, (1, 1))
+    (function,) = (ctypes.c_void_p * 1).from_address(channel_blocks.KERNELS["layers"].address())
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(function)(words(windows.members()), x.ctypes.data, found.ctypes.data)
+    np.testing.assert_array_equal(found.view("u4"), expected.view("u4"))
 
 
 def test_the_estimate_knows_when_winograds_algorithm_is_used():
