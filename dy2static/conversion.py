@@ -4,7 +4,6 @@ from __future__ import annotations
 import difflib
 import functools
 import logging
-import marshal
 import sys
 import types
 import weakref
@@ -15,7 +14,7 @@ import gast
 from . import config, transformers
 from .errors import SignatureError
 from .ir.digest import digest
-from .native import kept, store
+from .native import kept
 from .options import did_you_mean
 from .pyast.loader import LoadedFunction, codes_in, load
 from .pyast.parser import parse
@@ -133,18 +132,14 @@ def _key_of(function: types.FunctionType) -> str:
 
 def _kept(key: str) -> Optional[Converted]:
     """What an earlier process has made under this key."""
-    content = store.text(key, store.CODE) if key else None
-    try:
-        code = None if content is None else marshal.loads(content)
-    except (EOFError, TypeError, ValueError):
-        return None
-    return Converted(LoadedFunction(code)) if isinstance(code, types.CodeType) else None
+    code = kept.kept_code(key) if key else None
+    return None if code is None else Converted(LoadedFunction(code))
 
 
 def _keep(key: str, loaded: LoadedFunction) -> None:
     """Keep the code of a conversion for later processes."""
     if key:
-        store.keep_text(key, marshal.dumps(loaded.code), store.CODE)
+        kept.keep_code(key, loaded.code)
 
 
 def converted_codes() -> Set[types.CodeType]:

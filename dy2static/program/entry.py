@@ -8,6 +8,7 @@ import chainer
 
 from ..ir.graph import Value
 from ..lowering.opaque import has_effects, relied_on
+from ..native import kept
 from ..pyast.loader import compile_text
 from ..record.builds import Build, Number
 from ..record.inputs import Input, NumberInput
@@ -281,4 +282,4 @@ class Entry(Guards):
 def compile_entry(entry: Entry) -> Tuple[Any, str]:
     """The entry function and its text."""
     text = entry.generate()
-    return compile_text(text, f"<dy2static entry {next(_serial)}>", entry.namespace)["call"], text
+    return compile_text(text, f"<dy2static entry {next(_serial)}>", entry.namespace, keep=kept.code_of)["call"], text

@@ -12,6 +12,7 @@ import numpy as np
 from ..ir.devices import is_gpu, number_of
 from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
+from ..native import kept
 from ..pyast.loader import compile_text
 from ..record.guards import ExpressionMatch, Guard
 from ..record.outcome import Outcome
@@ -222,7 +223,7 @@ def _in_python(outcome: Outcome, guards: Sequence[Guard], wanted: Mapping[str, T
     lines = ["try:", *[f"    {line}" for line in writer.lines], "except GUARD_ERRORS:", "    return MISS",
              f"return ({commas(names)})"]
     text = "def check(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines)
-    return compile_text(text, f"<dy2static guards {next(_serial)}>", writer.namespace)["check"]
+    return compile_text(text, f"<dy2static guards {next(_serial)}>", writer.namespace, keep=kept.code_of)["check"]
 
 
 def compile_diagnosis(guards: Guards) -> Any:

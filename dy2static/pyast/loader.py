@@ -7,7 +7,7 @@ import linecache
 import sys
 import types
 import weakref
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import gast
 
@@ -219,6 +219,14 @@ def _can_be_placed(places: Places) -> bool:
     return fits and sys.version_info >= (3, 11)
 
 
+def _in_file(code: types.CodeType, filename: str) -> types.CodeType:
+    """The same code of the same text under another name."""
+    if code.co_filename == filename:
+        return code
+    constants = [_in_file(x, filename) if isinstance(x, types.CodeType) else x for x in code.co_consts]
+    return code.replace(co_filename=filename, co_consts=tuple(constants))
+
+
 def _module_of(file: str) -> str:
     """The name of the module that has this file; that of the program where none has it."""
     count = len(sys.modules)                            # a program may have imported thousands
@@ -233,7 +241,8 @@ def _module_of(file: str) -> str:
 
 
 def compile_text(
-    source: str, filename: str, namespace: Mapping[str, Any], places: Optional[Places] = None
+    source: str, filename: str, namespace: Mapping[str, Any], places: Optional[Places] = None,
+    keep: Optional[Callable[[str, Callable[[], types.CodeType]], types.CodeType]] = None
 ) -> Dict[str, Any]:
     """What the definitions in ``source`` give, run in a copy of ``namespace``.
 
@@ -241,13 +250,17 @@ def compile_text(
 
     places: the file and the lines that its frames shall have, for warnings that NumPy gives there.  Nobody else
     shall take them for the user's: `is_generated` tells them apart, and `line_in_text` their lines in ``source``.
+
+    keep: ``keep(source, make)`` gives the code, which it may have from another file of the same text; ``make()`` compiles it.
     """
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     result = dict(namespace)
     is_at_lines = places is not None and _can_be_placed(places)
     if is_at_lines:
         result["__name__"] = _module_of(places.file)
-    exec(compile(source, filename, "exec", dont_inherit=True), result)
+    def make() -> types.CodeType:
+        return compile(source, filename, "exec", dont_inherit=True)
+    exec(make() if keep is None else _in_file(keep(source, make), filename), result)
     for name, made in result.items():
         if name not in namespace and isinstance(made, types.FunctionType):
             made.__code__ = _placed(made.__code__, places) if is_at_lines else made.__code__

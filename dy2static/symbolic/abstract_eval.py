@@ -174,13 +174,14 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     function raises.
     """
     key = _key(function, template, types)
-    if key is None:
-        return _learned(function, template, types)
-    if key not in _LEARNED:
+    if key is not None and key in _LEARNED:
+        return _LEARNED[key]
+    found = _learned_on_few_elements(function, template, types) or _learned(function, template, types)
+    if key is not None:
         if len(_LEARNED) >= _MOST_LEARNED:
             _LEARNED.clear()
-        _LEARNED[key] = _learned_on_few_elements(function, template, types) or _learned(function, template, types)
-    return _LEARNED[key]
+        _LEARNED[key] = found
+    return found
 
 
 def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
@@ -209,10 +210,9 @@ _MANY_ELEMENTS = 1 << 14
 def _learned_on_few_elements(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) \
         -> Optional[List[Tuple[Any, Tuple[Any, ...]]]]:
     """The same as `_learned` for an elementwise operation on large arrays, from arrays with two elements an axis; else None."""
-    is_elementwise = function in _ELEMENTWISE or isinstance(function, np.ufunc) and function.signature is None
     shapes = [t.shape for t in types if type(t) is Tensor]
-    if not is_elementwise or template[1] or not all(isinstance(x, (Hole, int, float, complex)) for x in template[0]) \
-            or not all(type(size) is int for shape in shapes for size in shape) \
+    if not _is_elementwise(function, template) or not all(type(size) is int for shape in shapes for size in shape) \
+            or any(type(t) is not Tensor and getattr(t, "shape", ()) for t in types) \
             or max([math.prod(shape) for shape in shapes], default=0) < _MANY_ELEMENTS:
         return None
     try:
@@ -222,6 +222,14 @@ def _learned_on_few_elements(function: Callable[..., Any], template: Tuple[Any, 
     few = [replace(t, shape=tuple([min(size, 2) for size in t.shape])) if type(t) is Tensor else t for t in types]
     return [(structure, tuple([replace(t, shape=shape) if type(t) is Tensor else t for t in leaves]))
             for structure, leaves in _learned(function, template, few)]
+
+
+def _is_elementwise(function: Callable[..., Any], template: Tuple[Any, Any]) -> bool:
+    """Whether a call computes each element by itself, of operands of any sizes."""
+    if isinstance(function, Method):
+        return function.name == "astype" and type(template[0][0]) is Hole
+    is_operation = function in _ELEMENTWISE or isinstance(function, np.ufunc) and function.signature is None
+    return is_operation and not template[1] and all(isinstance(x, (Hole, int, float, complex)) for x in template[0])
 
 
 #: What calls of operations gave, by `_key`; steps of training make the same few for each parameter.

@@ -9,8 +9,9 @@ import pytest
 
 from dy2static import to_static
 from dy2static.ir.types import Scalar, Tensor
-from dy2static.runtime.host_calls import Hole
+from dy2static.runtime.host_calls import Hole, Method
 from dy2static.symbolic import abstract_eval
+from dy2static.symbolic.number_ranges import NumberLike
 
 ARRAYS = {
     "f4": np.array([[0.5, -1.25, 3.0], [2.5, 0.0, -0.0]], "f"), "f8": np.array([0.1, np.inf, -2.0]),
@@ -123,9 +124,12 @@ def test_no_gradient_goes_through():
     (operator.add, [Tensor((1 << 40, 1), "f"), Tensor((3,), "d")], Tensor((1 << 40, 3), "d")),
     (np.less, [Tensor((1 << 20, 0, 5), "i"), Tensor((5,), "i")], Tensor((1 << 20, 0, 5), bool)),
     (operator.pow, [Tensor((1 << 40,), "f"), Scalar("py_int", "l")], Tensor((1 << 40,), "f")),
-], ids=["exp", "add", "less", "pow"])
+    (operator.truediv, [NumberLike(Scalar("py_float", "d"), 1e-3), Tensor((1 << 40,), "f")], Tensor((1 << 40,), "f")),
+    (Method("astype"), [Tensor((1 << 40,), "f")], Tensor((1 << 40,), "e")),
+], ids=["exp", "add", "less", "pow", "number", "astype"])
 def test_elementwise_operations_are_not_tried_on_all_of_a_large_array(function, types, expected):
-    template = (tuple(map(Hole, range(len(types)))), {})
+    more = ((np.float16,), {"copy": False}) if isinstance(function, Method) else ((), {})
+    template = (tuple(map(Hole, range(len(types)))) + more[0], more[1])
     for structure, leaves in abstract_eval.infer(function, template, types):
         assert leaves == (expected,)
 

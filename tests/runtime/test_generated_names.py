@@ -60,9 +60,9 @@ def namespaces(monkeypatch):
     """Every namespace that generated code gets."""
     found = []
     for module in (host_functions, entry, guards):
-        def spy(source, filename, namespace, *places, compile_text=module.compile_text):
+        def spy(source, filename, namespace, *places, compile_text=module.compile_text, **keep):
             found.append(dict(namespace))
-            return compile_text(source, filename, namespace, *places)
+            return compile_text(source, filename, namespace, *places, **keep)
         monkeypatch.setattr(module, "compile_text", spy)
     return found
 

@@ -16,6 +16,7 @@ from dy2static.ir import packing
 from dy2static.ir.digest import Forms, NoForm, digest
 from dy2static.native import compiler, kept, store
 from dy2static.program import recipe
+from dy2static.pyast.loader import compile_text
 
 BACKENDS = ("numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="there is no C compiler")))
 
@@ -265,6 +266,23 @@ def test_a_sound_file_with_something_else_is_made_again(folder, derived):
     count = len(derived)
     gradients("numpy")
     assert len(derived) == count
+
+
+def test_python_compiles_a_long_text_once(folder):
+    source, made = "def f(x):\n" + "    x = x - 1\n" * 5000 + "    return (lambda: 1 / x)()\n", []
+
+    def loaded(filename):
+        return compile_text(source, filename, {}, keep=lambda source, make: kept.code_of(
+            source, lambda: made.append(filename) or make()))["f"]
+    one, other = loaded("<one>"), loaded("<other>")
+    assert made == ["<one>"] and one(5001) == other(5001) == 1
+    for function, filename in ((one, "<one>"), (other, "<other>")):
+        with pytest.raises(ZeroDivisionError) as info:
+            function(5000)
+        assert [str(entry.path) for entry in info.traceback[1:]] == [filename] * 2
+    with config.KEEP.set(0):
+        loaded("<third>")
+    assert made == ["<one>", "<third>"]
 
 
 def test_the_store_counts_shows_and_removes_what_is_kept(folder, capsys):

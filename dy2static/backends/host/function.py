@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import config
 from ...errors import Location
+from ...native import kept
 from ...pyast.loader import Places, compile_text
 from ...runtime.workspace import Workspace, give
 from ..compiled_calls import CompiledCall
@@ -78,7 +79,7 @@ class NumpyFunction:
         if self.work_plan is not None:
             workspace = Workspace(functools.partial(self.work_plan.make_arena, self.library), self.work_plan.block_bytes)
             constants.update(take_work=workspace.take, give_work=give)
-        return compile_text(self.source, filename, constants, self._places())[self.name]
+        return compile_text(self.source, filename, constants, self._places(), kept.code_of)[self.name]
 
     def _places(self) -> Optional[Places]:
         """The user's lines, if they are in one file, or called from lines of one file; None where generated code shall be seen."""
