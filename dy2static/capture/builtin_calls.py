@@ -111,6 +111,16 @@ class BuiltinCalls:
         stop_library_writes(self.capture, item)
         return self.calls.native(function)(item, *rest)
 
+    def of_object(self, function: Callable, *args: Any) -> Any:
+        """``object.__getattribute__``, ``__setattr__`` or ``__delattr__`` of it, also through ``super()``."""
+        shadow, name, *value = args if type(function) is types.WrapperDescriptorType else (function.__self__, *args)
+        attributes, method = self.capture.heap.attributes, function.__name__
+        if not isinstance(shadow, ShadowBase):
+            return self.calls.native(function)(*args)
+        if method == "__getattribute__":
+            return attributes.read_attribute(shadow, fixed(name))
+        return attributes.write_plainly(method, shadow, fixed(name), *value)
+
     def _attribute(self, function: Callable, array: SymbolicArray, name: Any, *default: Any) -> Any:
         """``hasattr`` or ``getattr`` of an array."""
         if function is hasattr and is_gpu(array.place):
@@ -172,6 +182,11 @@ def _is_of_module(function: Any) -> bool:
 def _is_of_numbers(function: Any) -> bool:
     return _is_of_module(function) and (
         getattr(function, "__module__", None) in NUMBER_MODULES or function in _OF_NUMBERS)
+
+
+def _is_access(function: Any) -> bool:
+    return type(function) in (types.WrapperDescriptorType, types.MethodWrapperType) and function.__objclass__ is object and \
+        function.__name__ in ("__getattribute__", "__setattr__", "__delattr__")
 
 
 def _is_pure(function: Any) -> bool:
@@ -255,6 +270,9 @@ RULES: Tuple[Rule, ...] = (
     Rule("methods of numbers that are called through their class", "now; a number of the graph must be known",
          lambda calls, function: type(function) in _OF_CLASSES and function.__objclass__ in (int, float, bool, complex),
          lambda calls, function: functools.partial(calls.builtins.of_class, function)),
+    Rule("`object.__getattribute__`, `object.__setattr__`, `object.__delattr__`", "now, of the object that a shadow stands for",
+         lambda calls, function: _is_access(function),
+         lambda calls, function: functools.partial(calls.builtins.of_object, function)),
     Rule("functions of other pure parts of the standard library and of NumPy", "now",
          lambda calls, function: _is_of_module(function) and _is_pure(function),
          lambda calls, function: calls.native(function)),

@@ -11,7 +11,7 @@ from chainer.backends._cpu import CpuDevice
 from ..record.guards import AttributeAbsent, IdentityMatch
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
 from .dataclass import CONSTANTS, frozen_against, is_generated
-from .object_shadows import ShadowBase, attributes_of, class_of, origin_of
+from .object_shadows import ShadowBase, attributes_of, class_of, delete_attribute, origin_of
 from .own_collections import Namespace
 from .ownership import is_library, is_library_class
 from .shadows import _ABSENT, ShadowDict
@@ -62,11 +62,9 @@ class Attributes:
         """What ``__getattr__`` of the class returns. Python asks for it after any AttributeError of `read_attribute`."""
         return self.capture.callee(lookup(class_of(shadow), "__getattr__"))(shadow, name)
 
-    def write_attribute(self, shadow: ShadowBase, name: str, method: str, accessor: str, *value: Any) -> bool:
+    def write_attribute(self, shadow: ShadowBase, name: str, method: str, *value: Any) -> bool:
         """``shadow.name = value`` or ``del shadow.name`` where code of the user's does it; False if Python does."""
         cls = class_of(shadow)
-        if name in ("__class__", "__dict__"):
-            self.capture.abort(f"{name} of an object is assigned")
         own = lookup(cls, method)
         if frozen_against(cls, method, name):
             verb = "assign to" if value else "delete"
@@ -75,7 +73,23 @@ class Attributes:
                 not is_generated(owner_of(cls, method), own):
             self.capture.callee(own)(shadow, name, *value)
             return True
-        found = lookup(cls, name)
+        return self._write_by_descriptor(shadow, name, method, *value)
+
+    def write_plainly(self, method: str, shadow: ShadowBase, name: str, *value: Any) -> None:
+        """``object.__setattr__`` or ``object.__delattr__``, past the methods of the class."""
+        if self._write_by_descriptor(shadow, name, method, *value):
+            return
+        if value:
+            object.__setattr__(shadow, name, *value)
+        else:
+            delete_attribute(shadow, name)
+
+    def _write_by_descriptor(self, shadow: ShadowBase, name: str, method: str, *value: Any) -> bool:
+        """Let a slot, a property or a descriptor take the value; False if there is none of that name."""
+        cls = class_of(shadow)
+        if name in ("__class__", "__dict__"):
+            self.capture.abort(f"{name} of an object is assigned")
+        found, accessor = lookup(cls, name), "fset" if value else "fdel"
         if type(found) is types.MemberDescriptorType and isinstance(attributes_of(shadow), ShadowDict):
             self._write_slot(attributes_of(shadow), name, *value)
             return True

@@ -51,18 +51,12 @@ class ShadowBase:
         return heap_of(self).attributes.read_attribute(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not heap_of(self).attributes.write_attribute(self, name, "__setattr__", "fset", value):
+        if not heap_of(self).attributes.write_attribute(self, name, "__setattr__", value):
             super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if heap_of(self).attributes.write_attribute(self, name, "__delattr__", "fdel"):
-            return
-        attributes = object.__getattribute__(self, "__dict__")
-        if isinstance(attributes, ShadowDict):
-            attributes.load(name)                       # one that was only written may be there, too
-            attributes.removed.add(name)
-            attributes.dropped.append(name)
-        super().__delattr__(name)
+        if not heap_of(self).attributes.write_attribute(self, name, "__delattr__"):
+            delete_attribute(self, name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """For `copy`, which looks into the storage of the attributes."""
@@ -83,6 +77,15 @@ class ShadowBase:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Making a shadow class must not run the ``__init_subclass__`` of the user's."""
+
+
+def delete_attribute(shadow: ShadowBase, name: str) -> None:
+    """``object.__delattr__(shadow, name)``, noted also if the attribute was not read, or only written."""
+    attributes = object.__getattribute__(shadow, "__dict__")
+    if isinstance(attributes, ShadowDict) and name in attributes:
+        del attributes[name]
+    else:
+        object.__delattr__(shadow, name)
 
 
 # Not through the metaclass, whose `__getattribute__` is Python: each read of an attribute asks for both.

@@ -105,7 +105,7 @@ class CompiledFunction(chainer.FunctionNode):
         if program is None:
             program = hooks.compile_backward(self.segment, *key)
             self.segment.backward[key] = program
-        return _run_backward(self, program, [g for g in grad_outputs if g is not None])
+        return _run_backward(self, program, [_fitting(self, y, g) for y, g in zip(self.outputs, grad_outputs) if g is not None])
 
     def unchain(self) -> None:
         """Cut this node out of the graph, as Chainer does, and let go of what backward would have read."""
@@ -116,6 +116,19 @@ class CompiledFunction(chainer.FunctionNode):
 def current(held: Any) -> Any:
     """The value a held entry stands for now."""
     return held._data if type(held) is VariableNode else held
+
+
+def _fitting(node: CompiledFunction, output: Any, gradient: Variable) -> Variable:
+    """The gradient of an output in the shape and dtype that the backward is made for.
+
+    ``chainer.grad`` and functions of the user's may give others.  A dtype is cast, as most of Chainer's functions do.
+    """
+    y, g = output(), gradient.array
+    if y is None or g.dtype == y.dtype and g.shape == y.shape:
+        return gradient
+    if g.shape != y.shape:
+        raise ValueError(f"{node.label}: the gradient of a result has the shape {g.shape}, where the result has {y.shape}")
+    return chainer.functions.cast(gradient, y.dtype)
 
 
 def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Sequence[Variable]) -> Tuple[Any, ...]:

@@ -184,7 +184,7 @@ class SymbolicArray:
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         if callable(getattr(np.ndarray, name)):
             return ArrayMethod(self, name)
-        if name == "real" and not self.is_scalar:
+        if name == "real" and not self.is_scalar and self.dtype.kind != "c":
             return self                                 # NumPy, too, gives the array itself
         return self.capture.numpy.call(("attribute", name), (self,), {})
 

@@ -267,4 +267,4 @@ def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
     """Zeros in C order, in Fortran order, or with gaps everywhere."""
     if layout < 2:
         return np.zeros(type_.shape, type_.dtype, order="CF"[layout])
-    return np.zeros([2 * n for n in type_.shape], type_.dtype)[tuple([slice(None, None, 2)] * len(type_.shape))]
+    return np.zeros([2 * n for n in type_.shape], type_.dtype)[(*[slice(None, None, 2)] * len(type_.shape), ...)]

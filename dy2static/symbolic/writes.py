@@ -330,12 +330,21 @@ class ArrayWrites:
         """How the result gets an array."""
         if self.views.chosen:
             self._check_leaving(array)
-        if not self.is_written(array):
+        written = array.memory if self.is_written(array) else self._perhaps_written(array)
+        if written is None:
             return FromValue(array.now())
-        if array.steps:
+        if array.memory is not written or array.steps:
             self.capture.abort("a view of an array of the caller's that is written in place leaves the compiled function",
-                               at=self.written.get(array.memory.source))
-        return FromSource(array.memory.source)
+                               at=self.written.get(written.source))
+        return FromSource(written.source)
+
+    def _perhaps_written(self, array: SymbolicArray) -> Optional[Memory]:
+        """The memory of an array of the user's that was written, if this array, which has been made since, may be a view of it."""
+        if not self.written:
+            return None
+        self.views.learn()
+        return next((memory for memory in self.memories if self.is_written(memory.root) and
+                     any(other is array for other in self.views.perhaps(memory.root))), None)
 
     def _check_leaving(self, array: SymbolicArray) -> None:
         """Settle the decision that tells whether two arrays that leave share memory: a copy may leave in place of one.

@@ -298,6 +298,11 @@ def view_returned(x, a):
     return v, x
 
 
+def raveled(x, a):
+    a *= 2
+    return a.ravel(), x
+
+
 def view_written(x, a):
     v = a[1:]
     w = v[::2]
@@ -366,14 +371,36 @@ def asked(x, a):
     return x + 1
 
 
+def augmented_number(x, a):
+    a += 1
+    return x * a, a
+
+
+def view_of_a_number(x, a):
+    a[...] = 5
+    return x * a, a[None]
+
+
+def number_assigned(x, a):
+    a[...] = a * 2
+    return x * a, a, a.copy()
+
+
 @pytest.mark.parametrize("function, compiled", [
-    (augmented, True), (returned, True), (view_returned, None), (view_written, True), (of_a_variable, True),
+    (augmented, True), (returned, True), (view_returned, None), (raveled, None), (view_written, True), (of_a_variable, True),
     (variable_made_of_it, True), (differentiated_after, None), (differentiated_before, None), (operand_before, None),
     (fails_later, True), (in_a_loop, None), (printed, True), (asked, True)],
     ids=lambda x: getattr(x, "__name__", str(x)))
 def test_arrays_of_the_user(function, compiled):
     against_eager.check(lambda compile: compile(function), mixed(lambda: floats(4)), compiled=compiled)
     against_eager.check(lambda compile: compile(function), mixed(lambda: floats(8)[::2]))
+
+
+@pytest.mark.parametrize("function", [augmented_number, view_of_a_number, number_assigned], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_arrays_without_axes(function, backend):
+    calls = [lambda k=k: (variable(4, seed=k), np.array(k, "f")) for k in range(2)]
+    against_eager.check(lambda compile: compile(function), calls, backend=backend)
 
 
 def attribute(compile):

@@ -506,17 +506,38 @@ def descriptor_refuses(compile):
     return compile(f)
 
 
+class RecordingSlots:
+    """Attribute access of its own, to slots, through ``super()``."""
+
+    __slots__ = ("h", "k", "names")
+
+    def __init__(self):
+        self.names = []
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        self.names.append(name)
+        super().__delattr__(name)
+
+
 def attribute_hooks(compile):
-    box = Recording()
+    box, slots = Recording(), RecordingSlots()
+    box.kept = 1.0
 
     def f(x):
         box.second = 3.0
-        y = x * box.first * box.missing
-        del box.second
+        box.kept = 2.0
+        y = x * box.first * box.missing * object.__getattribute__(box, "first")
+        del box.second, box.kept
+        slots.h, slots.k = F.relu(y), 1
+        y = slots.h * slots.k
+        del slots.k
         made = Recording()
         made.first = 2.0
-        return y * made.unknown, made.seen, getattr(box, "other"), hasattr(box, "any")
-    return compile(f), box
+        return y * made.unknown, made.seen, getattr(box, "other"), hasattr(box, "any"), hasattr(slots, "k"), slots.names
+    return compile(f), (box, slots)
 
 
 def dynamic_attributes(compile):

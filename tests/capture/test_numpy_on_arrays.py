@@ -2,10 +2,11 @@
 import inspect
 import warnings
 
+import chainer.functions as F
 import numpy as np
 import pytest
 
-from tests.against_eager import check
+from tests.against_eager import check, variable
 
 #: They read or write files and memory, change settings, wait for input, or do not give the same twice.
 _NOT_CALLED = frozenset((
@@ -128,3 +129,14 @@ def test_a_call(name):
     if forms:
         check(make, [lambda: ((), operands()), lambda: ((), {k: x.copy()[::-1] if x.ndim else x for k, x in operands().items()})],
               rounds=1, backward=False)
+
+
+def parts_of_complex_numbers(x):
+    z = np.fft.fft(x.array)
+    real, z.imag[0] = z.real, 2
+    real += 1
+    return F.relu(x), z, real, real.dtype, z.conj(), x.array.real is x.array
+
+
+def test_parts_of_complex_numbers():
+    check(lambda compile: compile(parts_of_complex_numbers), [lambda: (variable(4),)], compiled=True)

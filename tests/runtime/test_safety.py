@@ -195,3 +195,16 @@ def test_interrupted_while_it_is_captured(kind):
             net.calls, net.done, net.seen = 0, 0, []
         calls = [[net(*good(k)).array for k in range(3)] for net in (to_static(Model()), Model()) if not np.random.seed(1)]
         np.testing.assert_allclose(*calls, rtol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_gradients_of_other_types(backend):
+    f = to_static(lambda x: F.tanh(x) * 2, backend=backend)
+    x = chainer.Variable(array(3, 2))
+    expected = chainer.grad([F.tanh(x) * 2], [x], [chainer.Variable(np.full((3, 2), 0.5, "f"))])[0]
+    for dtype in "fde":
+        gx, = chainer.grad([f(x)], [x], [chainer.Variable(np.full((3, 2), 0.5, dtype))])
+        np.testing.assert_allclose(gx.array, expected.array, rtol=1e-6)
+    for shape in ((2, 2), (4, 2), (1, 2)):
+        with pytest.raises(ValueError, match="shape"):
+            chainer.grad([f(x)], [x], [chainer.Variable(np.ones(shape, "f"))])

@@ -36,6 +36,8 @@ def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: T
         if len(item.shape) > len(shape):
             return None
         item = ops.broadcast_to(item, shape=shape)
+    if not contents.shape:
+        return ops.copy(item)
     return ops.put(contents, item, *numbers, index=index)
 
 
