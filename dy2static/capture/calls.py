@@ -70,6 +70,9 @@ _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
 #: Functions that answer yes or no, as the heap is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
+#: Types of functions that `map` and its like may be given, beside classes and functions of the user's.
+_IN_C = {types.BuiltinFunctionType, np.ufunc, type(np.stack)} - {types.FunctionType}
+
 
 class Calls:
     """The dispatch of one capture.  entry: the function that it is of."""
@@ -208,7 +211,7 @@ class Calls:
                 args = tuple(map(self._called_by_c, args))              # … also when C code does that
                 kwargs = {name: self._called_by_c(x) for name, x in kwargs.items()}
             if function in CALLING:
-                args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
+                args = tuple([self.callee(x) if isinstance(x, type) or type(x) in _IN_C else x for x in args])
             args, kwargs = _without_texts(function, args, kwargs)
             if function is np.array and args and type(args[0]) is Flat:
                 return self.capture.numpy.call(array_of_flat, (args[0].owner, *args[1:]), kwargs)

@@ -26,7 +26,7 @@ from ..record.guards import (
     VariableMatch,
 )
 from ..record.guards.base import PathGuard
-from ..record.paths import Argument, Source, family, follow
+from ..record.paths import Argument, Source, family, follow, joined, with_siblings
 from ..runtime.program import Program
 
 #: The most changes that a warning names, and the most characters of a value.
@@ -50,6 +50,9 @@ _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, Id
 #: When so many numbers at one place in the items of a sequence have changed, all of them are inputs.
 _FAMILY = 3
 
+#: So many places may be left to Python because what is read there differs in nearly every call.
+_MOST_REFUSED = 16
+
 
 class Varying(set):
     """The paths of numbers and texts that have been seen to change: inputs of later programs.
@@ -59,22 +62,29 @@ class Varying(set):
 
     texts: those of all but ints and floats, which cannot be inputs everywhere.
     fixed: paths of small arrays and of numbers that are known in every program, whether they change or not.
+    loose: those that are not to be known, and refused: what is not to be relied on (kinds of guards and paths), because there would
+    be a program for nearly every call: captures stop there, and Python carries out these lines.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.fixed: Set[Tuple] = set()
+        self.loose: Set[Tuple] = set()
+        self.refused: Set[Tuple] = set()
         self.texts: Set[Tuple] = set()
         self._needed: Set[Tuple] = set()                # those of them that cannot be inputs
         self._families: Dict[Tuple, Set[Tuple]] = {}
+        self._places: Dict[Tuple, Tuple] = {}
 
     def clear(self) -> None:
         """Forget everything."""
         super().clear()
         self.texts.clear()
-        self.fixed.clear()
+        for learned in (self.fixed, self.loose, self.refused):
+            learned.clear()
         self._needed.clear()
         self._families.clear()
+        self._places.clear()
 
     def note(self, guards: Sequence[PathGuard]) -> None:
         """Note that the values of these guards have changed."""
@@ -99,6 +109,33 @@ class Varying(set):
         if is_text and path in self:
             self.texts.add(path)
 
+    def refuse(self, guards: Sequence[Guard]) -> bool:
+        """Do not rely on what these guards are about; False if nothing can be done, or all of that has been done already.
+
+        Contents that were made known because they decide something are unknown again; then whole families of items.
+        """
+        if len(self.refused) + len(self.loose) >= _MOST_REFUSED:
+            return False
+        known = self.fixed.intersection([with_siblings(guard.source.path()) for guard in guards if guard.source is not None])
+        if known:
+            self.fixed -= known
+            self.loose |= known
+            return True
+        if not all(_is_of_items(guard) for guard in guards):
+            return False
+        places = {(kind, self._places[kind, family(guard.source.path())])
+                  for guard in guards for kind in _kinds(guard)} - self.refused
+        self.refused |= places
+        return bool(places)
+
+    def note_places(self, guards: Sequence[PathGuard]) -> None:
+        """Note where in the items of sequences these guards, which cannot be inputs, have failed."""
+        for guard in guards:
+            path = guard.source.path()
+            for kind in _kinds(guard):
+                place = kind, family(path)
+                self._places[place] = joined(self._places.get(place, path), path)
+
     @contextlib.contextmanager
     def without_texts(self) -> Iterator[None]:
         """Inside the block texts are fixed; if it succeeds, these stay so."""
@@ -111,6 +148,19 @@ class Varying(set):
             self.texts = texts
             raise
         self._needed |= texts
+
+
+def _kinds(guard: Guard) -> Tuple[type, ...]:
+    """What is not to be relied on instead of a guard; of something that is missing in some items, also what it is in others."""
+    return (IdentityMatch, ArrayMatch) if isinstance(guard, IdentityMatch) and guard.expected is None else (type(guard),)
+
+
+def _is_of_items(guard: Guard) -> bool:
+    """Whether a guard is about what an item of a sequence is, or how many items a sequence has that an object keeps."""
+    source = guard.source
+    if isinstance(guard, LengthMatch):
+        return not isinstance(source, Argument)
+    return isinstance(guard, (EqualsMatch, IdentityMatch, TypeMatch, SameObject)) and family(source.path()) != source.path()
 
 
 class Change(NamedTuple):

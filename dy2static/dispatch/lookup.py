@@ -11,9 +11,10 @@ import numpy as np
 from ..diagnostics.changes import Varying
 from ..heap.heap import NUMPY_NUMBERS
 from ..options import Options
-from ..record.guards import DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, SameObject
+from ..record.guards import ArrayMatch, DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, SameObject
+from ..record.guards.base import PathGuard
 from ..record.paths import Argument, Source, follow
-from ..runtime.cache import Cache, reason_of
+from ..runtime.cache import Cache, nearest, reason_of
 from ..runtime.program import Program
 
 #: The types of what may be inputs of a program.
@@ -46,7 +47,9 @@ class Lookup:
             at = _reader(args, kwargs)
             changed = [each for guard in guards if not isinstance(guard, ExpressionMatch)
                        for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
-            if all(_may_be_input(guard, at) for guard in changed):
+            others = [guard for guard in changed if not _may_be_input(guard, at)]
+            self.varying.note_places([_kind_of_item(guard, at) for guard in others if isinstance(guard, PathGuard)])
+            if not others:
                 self.varying.note(changed)
             else:
                 written = [guard for guard, _ in program.recipe.outcome.replaced_numbers]
@@ -56,6 +59,17 @@ class Lookup:
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
 
+    def refuse(self, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
+        """Let captures stop at what keeps the nearest program from being used; False where that cannot help."""
+        program, failed = nearest(self.misfits(args, kwargs))
+        if program is None or -1 in failed:
+            return False
+        at = _reader(args, kwargs)
+        guards = [program.guards[index] for index in failed]
+        others = [_kind_of_item(guard, at) for guard in guards if not _may_be_input(guard, at)]
+        self.varying.note_places([guard for guard in others or guards if isinstance(guard, PathGuard)])
+        return self.varying.refuse(others or guards)
+
     def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""
         return [(program, list(program.diagnose(args, kwargs))) for program in list(self.cache.programs)]
@@ -64,6 +78,11 @@ class Lookup:
 def _reader(args: Tuple, kwargs: Mapping[str, Any]) -> Callable[[Source], Any]:
     """Gives what these arguments have at the end of a path."""
     return lambda source: follow(source, lambda root: args[root.key] if isinstance(root, Argument) else kwargs[root.key])
+
+
+def _kind_of_item(guard: Guard, at: Callable[[Source], Any]) -> Guard:
+    """The guard; where there is no array any more, one that there is none."""
+    return IdentityMatch(guard.source, None) if isinstance(guard, ArrayMatch) and at(guard.source) is None else guard
 
 
 def _may_be_input(guard: Guard, at: Callable[[Source], Any]) -> bool:

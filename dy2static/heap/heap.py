@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import types
-from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple, Type
+from typing import AbstractSet, Any, Callable, Dict, List, NoReturn, Optional, Set, Tuple, Type
 
 import chainer
 import numpy as np
@@ -25,7 +25,7 @@ from ..record.guards import (
     SameObject,
     TypeMatch,
 )
-from ..record.paths import Attribute, Constant, InstanceDict, Item, Namespace, Source, Sources, family, with_siblings
+from ..record.paths import Attribute, Constant, InstanceDict, Item, Namespace, Source, Sources, family, stands_for, with_siblings
 from ..runtime.definitions import Definitions
 from ..runtime.devices import DEVICES
 from ..runtime.staticness import is_static_function, is_static_method
@@ -54,6 +54,10 @@ _NUMBERS = {int: "py_int", float: "py_float"}
 NUMPY_NUMBERS = tuple([np.dtype(code).type for code in "?bhilBHILefd"])
 
 
+class _Refused(CaptureAborted):
+    """An argument is read that differs in nearly every call."""
+
+
 def _may_change(owner: Any) -> bool:
     """Whether what a method in C is bound to is an object of the user's that may change."""
     return type(owner) in (list, dict, set, np.ndarray, *COLLECTIONS) or isinstance(owner, collections.abc.Iterator)
@@ -75,6 +79,7 @@ class Heap:
     def __init__(self, capture: CaptureContext, varying: Set[Tuple], fixed: AbstractSet[Tuple] = frozenset()):
         self.capture, self.varying, self._fixed = capture, varying, fixed
         self.counts: Set[Source] = set()
+        self.refused: AbstractSet[Tuple] = frozenset()  # kinds of guards and paths of what is not relied on: it always differs
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
         self.definitions = Definitions((chainer.FunctionNode,))
@@ -103,10 +108,20 @@ class Heap:
         """Remember what the capture relies on."""
         key = type(guard), *map(id, vars(guard).values())
         if key not in self._relied:
+            if self.refused and guard.source is not None and any(
+                    [type(guard) is kind and stands_for(place, guard.source.path()) for kind, place in self.refused]):
+                self._refuse()
             self._relied.add(key)
             self.guards.append(guard)
             if self.reads is not None and self.reads.get(guard.subject()) is None:
                 self.reads[guard.subject()] = user_location()
+
+    def _refuse(self) -> NoReturn:
+        """Stop at what differs in nearly every call.  An argument that is a tuple becomes an object for the host only."""
+        reason, hint = "what is read here is another one in nearly every call", "read it outside of the compiled function"
+        if user_location() is None:
+            raise _Refused(reason, hint=hint)
+        self.capture.abort(reason, hint=hint, final=True)
 
     def rely_on_names(self, function: Any) -> None:
         """Guard that the names of a library's function, which is about to be called, go on standing for it."""
@@ -158,7 +173,12 @@ class Heap:
             if known[2] is not source:
                 self.guard(SameObject(source, known[2]))
             return known[1]
-        made = self._make(real, source)
+        try:
+            made = self._make(real, source)
+        except _Refused:
+            if not isinstance(real, tuple):
+                raise
+            made = self.capture.inputs.object(real, source)
         self._memo.setdefault(id(real), (real, made, source))
         self._reals[id(made)] = real
         if self._is_apart(real, source):

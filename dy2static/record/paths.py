@@ -96,6 +96,16 @@ def family(path: Tuple) -> Tuple:
     return tuple([part for word, key in steps for part in (word, ... if word == Item.word and type(key) is int else key)])
 
 
+def joined(first: Tuple, second: Tuple) -> Tuple:
+    """A path with ``...`` where two of one family differ."""
+    return tuple([a if a == b else ... for a, b in zip(first, second)])
+
+
+def stands_for(pattern: Tuple, path: Tuple) -> bool:
+    """Whether a path with ``...`` in it stands for another one."""
+    return len(pattern) == len(path) and all(a is ... or a == b for a, b in zip(pattern, path))
+
+
 # Where paths begin -------------------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,10 @@ _TRIAL = 4
 _PATIENCE = 64
 
 
+#: So many programs of which no call has used any are enough to look for what could be left to Python.
+_SUSPICIOUS = 6
+
+
 class Verdict(enum.Enum):
     """What happens to a call for which there is no program."""
 
@@ -70,6 +74,11 @@ class CaptureBudget:
     def is_hopeless(self) -> bool:
         """Whether it is clear enough that captures do not pay to warn the user."""
         return not self.useful or self.misses >= 2 * _FIRST_TRIAL
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether there are some programs, and each has served the call only that it was made for."""
+        return len(self._charges) >= _SUSPICIOUS and all([paying.left >= _USES for paying in list(self._charges.values())])
 
     def ask(self) -> Verdict:
         """Count one more call that found no program, and decide what happens to it."""

@@ -12,6 +12,12 @@ from .devices import current_device
 #: Entries of ``chainer.config`` that may decide whether a call can be captured.
 _MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
 
+#: How deep arguments lie in what `signature_of` looks at: of these truth values count, not of items in them.
+_OF_ARGUMENTS = 2
+
+#: Of more tuples, lists or dicts than these only the different ones count: a batch is a list of transitions.
+_MANY = 4
+
 
 def signature_of(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple:
     """Under which a call that cannot be captured is remembered."""
@@ -28,10 +34,12 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
     if isinstance(item, np.ndarray) or is_device_array(item):
         return "A", item.shape, item.dtype.char, _place(item)
     if depth < 4 and type(item) in (tuple, list):
-        return type(item), tuple([coarse_signature(part, depth + 1) for part in item])
+        parts = [coarse_signature(part, depth + 1) for part in item]
+        alike = depth >= _OF_ARGUMENTS and len(parts) > _MANY and all([isinstance(part, (tuple, list, dict)) for part in item])
+        return type(item), len(parts), frozenset(parts) if alike else tuple(parts)
     if depth < 4 and type(item) is dict:
         return dict, tuple([(str(key), coarse_signature(part, depth + 1)) for key, part in item.items()])
-    if item is None or type(item) in (bool, str):
+    if item is None or type(item) is str or type(item) is bool and depth <= _OF_ARGUMENTS:
         return item
     return type(item)
 

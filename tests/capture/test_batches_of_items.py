@@ -2,15 +2,16 @@
 import collections
 import copy
 import random
+import warnings
 
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from against_eager import array, check
+from against_eager import Picture, array, check, differences
 
-from dy2static import to_static
+from dy2static import FallbackWarning, to_static
 
 Transition = collections.namedtuple("Transition", "state action reward following done")
 
@@ -101,6 +102,64 @@ def test_items_that_are_one(kind, function):
         items = [STATES[k].copy() if kind is array else {"state": STATES[k]} for k in range(3)]
         return [items[k] for k in np.random.randint(0, 3, 3)],
     check(lambda compile: (compile(function), None), [batch] * 14, rounds=1)
+
+
+MODEL = L.Linear(4, 3, initialW=0.1)
+
+
+def without_some(batch):
+    batch = Transition(*zip(*batch))
+    there = np.array([s is not None for s in batch.following])
+    following = np.stack([s for s in batch.following if s is not None] + [STATES[0]])
+    best = np.zeros(len(there), "f")
+    best[there] = F.max(MODEL(following), axis=1).array[:-1]
+    return F.mean_squared_error(F.select_item(MODEL(np.stack(batch.state)), np.array(batch.action, "i")), best)
+
+
+def item_by_item(batch):
+    found = []
+    for state, action, reward, following, done in batch:
+        target = reward if done else reward + 0.9 * float(F.max(MODEL(following[None])).array)
+        found.append((MODEL(state[None])[0, action] - target) ** 2)
+    return F.sum(F.stack(found))
+
+
+PRIORITIES = [1.0] * 6
+
+
+def with_priorities(places, batch):
+    error = F.sum(MODEL(np.stack([t[0] for t in batch])), axis=1)
+    for place, one in zip(places, error.array):
+        PRIORITIES[place] = float(one)
+    return F.mean(error ** 2), list(PRIORITIES)
+
+
+def prioritized():
+    batch = transitions(lambda *parts: parts)
+    return np.random.permutation(6)[:5], batch
+
+
+def missing():
+    return [Transition(s, a, r, None if k == 1 else f, d) for k, (s, a, r, f, d) in
+            zip(np.random.randint(0, 3, 12), transitions(lambda *parts: parts, 12))],
+
+
+@pytest.mark.parametrize("function, call, cuts", [
+    (without_some, missing, 4), (item_by_item, lambda: (transitions(lambda *parts: parts),), 0), (with_priorities, prioritized, 1)],
+    ids=["without_some", "item_by_item", "with_priorities"])
+def test_what_differs_in_each_call_runs_as_python(function, call, cuts):
+    np.random.seed(3)
+    static, captures = to_static(function), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for k in range(70):
+            args = call()
+            PRIORITIES[:] = [1.0] * 6
+            eager = {"result": Picture(with_graph=False).of(function(*args))}
+            PRIORITIES[:] = [1.0] * 6
+            assert not differences(eager, {"result": Picture(with_graph=False).of(static(*args))}), k
+            captures.append(static.stats()["captures"])
+    assert captures[-1] == captures[54] and static.stats()["cuts"] == cuts, static.explain_misses()
 
 
 def test_a_memory_from_which_is_drawn():

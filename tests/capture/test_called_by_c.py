@@ -4,6 +4,7 @@ import functools
 import operator
 
 import chainer.functions as F
+import numpy as np
 import pytest
 from against_eager import check, variable
 
@@ -34,6 +35,11 @@ def mapped(x):
 
 def reduced(x):
     return functools.reduce(functools.partial(lambda k, u, v: u * v + k, 2), [x, x, x])
+
+
+def by_numpy(x, batch=[[1, 0.5], [2, 0.25]]):
+    counts, rates = map(np.stack, zip(*batch))
+    return x * rates[0].astype("f"), counts.astype("i"), list(map(np.tanh, [x.array, x.array * 2]))
 
 
 def sorted_by(x):
@@ -77,7 +83,7 @@ def made_with_a_factory(x):
     return counts["a"] * x, counts["b"], counts
 
 
-PROGRAMS = [read_by_operators, made_with_a_factory, mapped, reduced, sorted_by, sorted_in_place, sorted_of_the_caller, sorted_by_values, kept_partials]
+PROGRAMS = [read_by_operators, made_with_a_factory, mapped, reduced, by_numpy, sorted_by, sorted_in_place, sorted_of_the_caller, sorted_by_values, kept_partials]
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
