@@ -55,7 +55,13 @@ def softplus(node: Any, x: Value) -> Optional[Value]:
 @lowers(ClippedReLU)
 def clipped_relu(node: Any, x: Value) -> Optional[Value]:
     # unlike Clip, the gradient is zero at both bounds
-    return ops.clipped_relu(x, cap=float(node.cap)) if is_number(node.cap) else None
+    if not is_number(node.cap):
+        return None
+    if not varies(node.cap):
+        return ops.clipped_relu(x, cap=float(node.cap))
+    zero, cap = number(0, x.dtype), number(node.cap, x.dtype)
+    inside = ops.logical_and(ops.less(zero, x), ops.less(x, cap))
+    return ops.where(inside, x, ops.minimum(ops.maximum(ops.stop_gradient(x), zero), cap))
 
 
 @lowers(Softmax)

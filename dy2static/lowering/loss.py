@@ -23,7 +23,7 @@ from .. import ops
 from ..ir.building import constant
 from ..ir.dims import maximum
 from ..ir.graph import Value
-from .math import mean_of
+from .math import clipped, mean_of
 from .registry import (
     are_ints,
     array_in,
@@ -76,8 +76,14 @@ def huber_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
     # the gradient is the clipped difference; without room between its bounds Chainer raises
     if not is_number(node.delta) or not node.delta > 0:
         return None
-    y = ops.huber(x - t, delta=float(node.delta))
+    y = _huber(x - t, number(node.delta, x.dtype)) if varies(node.delta) else ops.huber(x - t, delta=float(node.delta))
     return y if node.reduce == "no" else ops.sum(y, axis=1)
+
+
+def _huber(difference: Value, delta: Value) -> Value:
+    """``ops.huber`` with a number that differs from call to call."""
+    near = clipped(difference, -delta, delta)
+    return near * (difference - near * number(0.5, delta.dtype))
 
 
 @lowers(SoftmaxCrossEntropy)

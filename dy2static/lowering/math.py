@@ -56,11 +56,11 @@ def clip(node: Any, x: Value) -> Optional[Value]:
     if not all(bound is None or is_number(bound) for bound in (node.x_min, node.x_max)):
         return None
     if varies(node.x_min, node.x_max):
-        return _clipped(x, *[None if bound is None else number(bound, x.dtype) for bound in (node.x_min, node.x_max)])
+        return clipped(x, *[None if bound is None else number(bound, x.dtype) for bound in (node.x_min, node.x_max)])
     return ops.clip(x, x_min=_bound(node.x_min), x_max=_bound(node.x_max))
 
 
-def _clipped(x: Value, low: Optional[Value], high: Optional[Value]) -> Value:
+def clipped(x: Value, low: Optional[Value], high: Optional[Value]) -> Value:
     """``ops.clip`` with bounds that differ from call to call."""
     fixed = inside = None
     for bound, nearest, order in ((low, ops.maximum, ops.greater_equal), (high, ops.minimum, ops.less_equal)):

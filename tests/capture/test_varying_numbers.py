@@ -18,6 +18,8 @@ INPUTS = {
     "dropout": lambda x, p, k: F.dropout(x, k),
     "zoneout": lambda x, p, k: F.zoneout(p, x, k),
     "leaky_relu": lambda x, p, k: F.leaky_relu(x, k),
+    "clipped_relu": lambda x, p, k: F.clipped_relu(x, k),
+    "huber_loss": lambda x, p, k: F.huber_loss(x, p, k),
     "exponent": lambda x, p, k: x * p ** (1 + k),
     "base": lambda x, p, k: (1 + k) ** x,
     "triplet": lambda x, p, k: F.triplet(x, p, x * p, k),
