@@ -17,7 +17,7 @@ import numpy as np
 from ..ir.types import Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..library_facts.python import IN_PLACE, symbols
-from ..runtime.host_calls import Method, fill, flatten, frozen
+from ..runtime.host_calls import Hole, Method, fill, flatten, frozen
 from ..threads.quiet import quiet
 from .abstract_eval import stand_in
 
@@ -276,9 +276,12 @@ def _compared(trial: _Trial, types: Sequence[Any], plain: Sequence[Any], kinds: 
     wanted, intervals = trial.gives(here), []           # type: Any, List[Optional[Interval]]
     if isinstance(wanted, type):                        # it fails on arrays of one element
         return _every_class(types, kinds)
+    sequences = _sequences(trial.args)
+    known: Dict[Hashable, Optional[Interval]] = {}
     for i, (type_, kind) in enumerate(zip(plain, kinds)):
-        if kind is None:
-            intervals.append(None)
+        alike = sequences.get(i), type_, kind and class_of(kind, _number(types[i]))
+        if kind is None or alike in known:
+            intervals.append(known.get(alike))
             continue
         alone = [*near[:i], here[i], *near[i + 1:]]
         number = _number(types[i])
@@ -286,7 +289,23 @@ def _compared(trial: _Trial, types: Sequence[Any], plain: Sequence[Any], kinds: 
         def same(x: Any, alone: List[Any] = alone, i: int = i) -> bool:
             return trial.gives([*alone[:i], x, *alone[i + 1:]]) == wanted
         intervals.append(_around(kind, type_, number, same) if same(here[i]) else interval_of(kind, number))
+        if None not in (alike[0], alike[2]):
+            known[alike] = intervals[-1]
     return Found(tuple(intervals), _wide(trial, here))
+
+
+def _sequences(args: Sequence[Any]) -> Dict[int, int]:
+    """By the number of an operand, the sequence that it is an item of: NumPy makes an array of that, in which items count alike."""
+    found: Dict[int, int] = {}
+
+    def visit(item: Any, place: int) -> None:
+        for part in item if isinstance(item, (list, tuple)) else ():
+            if isinstance(part, Hole):
+                found[part.index] = place
+            visit(part, place)
+    for place, arg in enumerate(args):
+        visit(arg, place)
+    return found
 
 
 def _around(kind: str, type_: Any, number: Any, same: Callable[[Any], bool]) -> Optional[Interval]:
