@@ -27,8 +27,8 @@ class _Speed(NamedTuple):
     other.  small: where groups have so many channels, for a plain image and in blocks, of filters of three by three, of others, and
     of others that step.
 
-    strided, replaced: with a stride of two, Winograd's algorithm is for so many squares, if each of them replaces so many
-    multiplications of the direct one.
+    replaced: with a stride of two, Winograd's algorithm is for squares each of which replaces so many multiplications of the direct
+    one.
     """
 
     direct: float
@@ -37,18 +37,17 @@ class _Speed(NamedTuple):
     most: int
     few: int
     small: Mapping[int, Tuple[Tuple[float, float], ...]]
-    strided: int
     replaced: int
 
 
 #: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3, small groups of
 #: filters other than three by three: Zen 5).
 _LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {
-    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 48, 32)
+    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 32)
 _SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {
-    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 40, 0)
-#: So many squares of two by two places, and channels, Winograd's algorithm is for.
-_SQUARES, _CHANNELS = 16, 16
+    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29)
+#: So many squares of two by two places, those with a stride of two, and channels, Winograd's algorithm is for.
+_SQUARES, _STRIDED, _CHANNELS = 16, 20, 16
 #: How many multiplications it takes for those of a stride of one.
 _MORE = 25 / 16
 _PLAIN, _BLOCKED = "plain", "blocked"
@@ -188,7 +187,7 @@ def gain_of(node: Node, is_plain: bool) -> float:
         return size * math.prod(W.shape[1:]) * (plain - blocked)
     squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
     is_strided = attrs["stride"] == (2, 2)
-    are_enough = squares >= speed.strided and 9 * y.shape[0] * math.prod(y.shape[2:]) >= speed.replaced * squares if is_strided \
+    are_enough = squares >= _STRIDED and 9 * y.shape[0] * math.prod(y.shape[2:]) >= speed.replaced * squares if is_strided \
         else squares >= _SQUARES and attrs["stride"] == (1, 1)
     is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1) and min(inner, outer) >= _CHANNELS \
         and are_enough

@@ -309,7 +309,7 @@ def test_the_estimate_knows_when_winograds_algorithm_is_used():
     text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
     long, short = blocked_parts._LONG_VECTORS, blocked_parts._SHORT_VECTORS
     for line in (f"FEW_SQUARES = {blocked_parts._SQUARES}", f"FEW_CHANNELS = {blocked_parts._CHANNELS}",
-                 f"FEW_STRIDED = DY_BYTES == 64 ? {long.strided} : {short.strided}",
+                 f"FEW_STRIDED = {blocked_parts._STRIDED}",
                  f"REPLACED = DY_BYTES == 64 ? {long.replaced} : {short.replaced}"):
         assert f"{line}," in text
 

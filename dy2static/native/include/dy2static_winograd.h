@@ -16,8 +16,8 @@ enum {
     KEPT_STRIDED = 16,                                  /* the form of such filters: no algorithm has this number */
     FORMS = 16,                                         /* numbers that a filter becomes; the last row and column may be for two spots */
     FEW_SQUARES = 16,                                   /* for which it pays to transform the filters, at least */
-    FEW_STRIDED = DY_BYTES == 64 ? 48 : 40,             /* the same with a stride of two, which saves less */
-    REPLACED = DY_BYTES == 64 ? 32 : 0,                 /* and so many multiplications of the direct kernel for each square of 25 */
+    FEW_STRIDED = 20,                                   /* the same with a stride of two, which saves less */
+    REPLACED = DY_BYTES == 64 ? 32 : 29,                /* and so many multiplications of the direct kernel for each square of 25 */
     FEW_CHANNELS = 16,
     TOGETHER = 64 / PANEL,                              /* panels */
     SQUARES = 4 * PLACES,                               /* of a share, at most, if filters stay in the second cache */
