@@ -17,7 +17,7 @@ from .ir.digest import digest
 from .native import kept
 from .options import did_you_mean
 from .pyast.loader import LoadedFunction, codes_in, load
-from .pyast.parser import parse
+from .pyast.parser import definition_of, parse
 from .pyast.printer import lines_of, unparse
 from .pyast.scopes import walk
 from .pyast.source import text_of_file
@@ -66,21 +66,31 @@ def load_around(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedF
     """The compiled form of a changed function that stays Python; the functions in it can be converted."""
     loaded = load(tree, function)
     classes = {method: node.name for node in walk(*tree.body) if isinstance(node, gast.ClassDef) for method in node.body}
-    inner = {(node.name, first_line(node)): node for node in walk(*tree.body) if isinstance(node, gast.FunctionDef)}
+    inner: Dict[Tuple[str, int], List[gast.AST]] = {}
+    for node in walk(*tree.body):
+        if isinstance(node, gast.FunctionDef):
+            inner.setdefault((node.name, first_line(node)), []).append(node)
+        elif isinstance(node, gast.Lambda):
+            inner.setdefault(("<lambda>", node.lineno), []).append(node)
     for code in codes_in(loaded.code):
-        node = inner.get((code.co_name, code.co_firstlineno))
-        if node is not None:
+        nodes = inner.get((code.co_name, code.co_firstlineno), ())
+        if len(nodes) == 1:                             # of several lambdas on one line, it is not known which this is
+            node = nodes[0]
             _made[id(code)] = functools.partial(_inner, node, tree, classes.get(node, tree.class_name))
             weakref.finalize(code, _made.pop, id(code), None).atexit = False
     return loaded
 
 
-def _inner(node: gast.FunctionDef, around: gast.FunctionDef, class_name: Optional[str]) -> gast.FunctionDef:
+def _inner(node: gast.AST, around: gast.FunctionDef, class_name: Optional[str]) -> gast.FunctionDef:
     """The definition of a function in another one, as `parser.parse` describes it."""
     made = copy_of(node)
-    made.decorator_list, made.is_lambda, made.class_name = [], False, class_name
+    is_lambda = isinstance(made, gast.Lambda)
+    if is_lambda:
+        made = definition_of(made)
+    made.decorator_list, made.is_lambda, made.class_name = [], is_lambda, class_name
     for name in ("names", "bound", "deleted", "keywords"):
         setattr(made, name, set(getattr(around, name)))
+    made.names.add(made.name)
     return made
 
 

@@ -9,7 +9,7 @@ import gast
 from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..heap.wording import hint_for
-from ..runtime.traceback import expressions
+from ..runtime.traceback import expressions, outermost
 from ..threads.locks import lock
 from .division import Cuts, Key, halves
 from .expressions import places_in
@@ -96,6 +96,13 @@ class Known:
         file, lines = function.__code__.co_filename, range(*span(tree))
         with self.lock:
             own = next((place for place in chain if place.file == file and place.line in lines), None)
+            if own is None and chain:                   # a function of a library, which calls the user's
+                found = outermost(stop, file, lines)
+                if found is not None:
+                    line, spot = found
+                    own = Location(file, line, 0, function.__qualname__)
+                    chain.insert(0, own)
+                    spots.insert(0, spot and Place(*spot))
             if own is None:
                 return None
             last = chain[-1]
@@ -136,9 +143,10 @@ class Known:
             self.version += 1
             if middle is None:
                 known |= lines
-                at = Location(file, statements[0].lineno, 0, function.__qualname__)
+                at = stop.at or Location(file, statements[0].lineno, 0, function.__qualname__)
                 if not any(at.same_line(cut.at) for cut in self.found):
-                    self.found.append(Cut(at, stop.reason, stop.hint or hint_for(stop.reason)))
+                    cut = self._cuts[at.file, at.line] = Cut(at, stop.reason, stop.hint or hint_for(stop.reason))
+                    self.found.append(cut)
             else:
                 ends.add(middle)
             return True

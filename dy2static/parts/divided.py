@@ -1,6 +1,7 @@
 """A function that runs in parts: Python for the lines that cannot be compiled, calls of compiled functions for the others."""
 from __future__ import annotations
 
+import functools
 import types
 import weakref
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Protocol, Tuple
@@ -14,14 +15,15 @@ from ..heap.aborts import CaptureAborted
 from ..heap.ownership import is_generated, is_left_alone, is_library
 from ..pyast.loader import LoadedFunction
 from ..pyast.printer import unparse
-from ..runtime import dy
+from ..runtime import dy, updating
 from ..runtime.staticness import StaticCallable
 from ..runtime.traceback import hide_calls
 from ..transformers.super_calls import SuperCalls
-from .cuts import Cut, Known
+from .cuts import Cut, Known, span
 from .data import places_of_data
 from .division import Cuts, Division, Key, Run, can_be_divided
 from .loops import Ahead
+from .steps import UPDATE, Step, under
 from .trees import divided_tree, part_name, part_tree, place_of_call
 
 
@@ -44,6 +46,9 @@ _MOST_OF_ONE_CODE = 3
 
 #: As Chainer has it: somebody may replace it later.
 _LINK_CALL = chainer.Link.__call__
+
+#: The modules of a library whose functions call Links, which may be the user's.
+_CALLING_LINKS = ("chainer.links", "chainer.sequential")
 
 #: What only eager code finds its callers by.
 _LOOKING_AT_FRAMES = frozenset(("_getframe", "currentframe"))
@@ -77,12 +82,13 @@ class Parts:
         self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Optional[Compiled]]" = weakref.WeakKeyDictionary()
         self._trees: "weakref.WeakKeyDictionary[types.FunctionType, gast.FunctionDef]" = weakref.WeakKeyDictionary()
         self._made: Dict[types.CodeType, int] = {}
+        self._routing: Dict[types.CodeType, Optional[LoadedFunction]] = {}
 
     def clear(self) -> None:
         """Forget all parts."""
         with self.known.lock:
             self.known.clear()
-            for learned in (self._parts, self._of, self._routes, self._trees, self._made):
+            for learned in (self._parts, self._of, self._routes, self._trees, self._made, self._routing):
                 learned.clear()
 
     def all(self) -> Tuple[Part, ...]:
@@ -173,8 +179,13 @@ class Parts:
         if kind is types.FunctionType:
             return self._routed(function)
         if kind is types.MethodType and type(function.__func__) is types.FunctionType:
+            if updating.ORIGINALS.get(function.__func__, function.__func__) is UPDATE:
+                return Step(function.__self__, self.route, self._routed)
             routed = self._routed(function.__func__)
             return function if routed is function.__func__ else types.MethodType(routed, function.__self__)
+        if kind is functools.partial:
+            routed = self.route(function.func)
+            return function if routed is function.func else functools.partial(routed, *function.args, **function.keywords)
         if isinstance(function, chainer.Link) and not isinstance(kind.__call__, StaticCallable):
             return self._link(function, kind)
         return function
@@ -194,12 +205,28 @@ class Parts:
                 route = self._routes[function]
         if route is not None and route.is_worth_it() is False:
             route = self._routes[function] = None
-        return function if route is None else route
+        return self._made_anew(function) if route is None else route
+
+    def _made_anew(self, function: types.FunctionType) -> types.FunctionType:
+        """A function that each call makes again, with cuts in it: Python carries it out, and what it calls is compiled."""
+        code = function.__code__
+        if self._made.get(code, 0) <= _MOST_OF_ONE_CODE:
+            return function
+        with self.known.lock:
+            if code not in self._routing:
+                self._routing[code] = None
+                if self.has_cuts(function):
+                    tree = SuperCalls().transform(self.taken_tree(function))
+                    division = Division(tree, Cuts(lines=frozenset(range(*span(tree)))))
+                    self._routing[code] = load_around(divided_tree(tree, division, {}), function)
+        loaded = self._routing[code]
+        return function if loaded is None else instantiate(loaded, function, names_for(self.route, Ahead()))
 
     def _may_be_compiled(self, function: types.FunctionType) -> bool:
         """Whether a function that Python calls between parts may be compiled, and whether it is not made anew in each call."""
         module = function.__module__ or ""
-        if is_library(module) and not module.startswith("chainer.links") or is_left_alone(function) or is_generated(function):
+        calls_links = module.startswith(_CALLING_LINKS) or function is UPDATE
+        if is_library(module) and not calls_links or is_left_alone(function) or is_generated(function):
             return False
         if not _LOOKING_AT_FRAMES.isdisjoint(function.__code__.co_names):
             return False
@@ -286,7 +313,7 @@ class Divided:
     def _watched(self, function: Any) -> Any:
         """As `Parts.route`, and notes which compiled functions are called; after some calls that is known."""
         route = self.parts.route(function)
-        compiled = route.__func__ if type(route) is types.MethodType else route
+        compiled = under(route)
         if hasattr(compiled, "is_worth_it") and compiled not in self._used:
             self._used.append(compiled)
         return route
@@ -318,8 +345,7 @@ class Divided:
         return tree, cuts._replace(spots=cuts.spots | places_of_data(tree)) if self.gets_data else cuts
 
     def _make(self, tree: gast.FunctionDef, division: Division) -> None:
-        namespace = self._names = types.SimpleNamespace(
-            call=self._watched, Unbound=dy.Unbound, leave=dy.leave, ahead=self._ahead, after=dy.after, rest=dy.rest)
+        namespace = self._names = names_for(self._watched, self._ahead)
         self._calls, self._used, self._parts = 0, [], {}
         numbers: Dict[gast.AST, int] = {}
         for number, (first, run) in enumerate(division.runs.items()):
@@ -332,6 +358,11 @@ class Divided:
         self._places = frozenset([place_of_call(first) for first in numbers])
         self._tree = divided_tree(tree, division, numbers)
         self._call = instantiate(load_around(self._tree, self.function), self.function, namespace)
+
+
+def names_for(route: Callable[[Any], Any], ahead: Ahead) -> types.SimpleNamespace:
+    """What a divided function finds under ``_dy``.  route: what its calls go through."""
+    return types.SimpleNamespace(call=route, Unbound=dy.Unbound, leave=dy.leave, ahead=ahead, after=dy.after, rest=dy.rest)
 
 
 def instantiate(loaded: LoadedFunction, function: types.FunctionType, names: Any) -> types.FunctionType:

@@ -59,12 +59,17 @@ def read_definition(node: Any, file: str, function: str, lines: Tuple[str, ...])
     reader = Reader(file, function, lines)
     tree: Any = reader.read(node, Location(file, node.lineno, 0, function))
     if isinstance(tree, gast.Lambda):
-        returned = gast.copy_location(gast.Return(tree.body), tree.body)
-        definition = gast.FunctionDef("lambda_", tree.args, [returned], [], None, None, [])
-        for made, old in ((returned, tree.body), (definition, tree)):
-            made.origin, made.holds = old.origin, old.holds | bits_of((type(made),))
-        tree = gast.copy_location(definition, tree)
+        tree = definition_of(tree)
         reader.names.add(tree.name)
     tree.names, tree.bound, tree.deleted = reader.names, reader.bound, reader.deleted
     tree.keywords = reader.keywords
     return tree
+
+
+def definition_of(tree: gast.Lambda) -> gast.FunctionDef:
+    """A definition with one ``return`` that stands for a lambda."""
+    returned = gast.copy_location(gast.Return(tree.body), tree.body)
+    definition = gast.FunctionDef("lambda_", tree.args, [returned], [], None, None, [])
+    for made, old in ((returned, tree.body), (definition, tree)):
+        made.origin, made.holds = old.origin, old.holds | bits_of((type(made),))
+    return gast.copy_location(definition, tree)

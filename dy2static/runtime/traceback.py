@@ -97,6 +97,16 @@ def expressions(error: BaseException, places: Sequence[Location]) -> List[Option
     return found[::-1]
 
 
+def outermost(error: BaseException, file: str, lines: Collection[int]) -> Optional[Tuple[int, Optional[Span]]]:
+    """Which of some lines of a file an error came to last, and the expression there, as `expressions` gives it."""
+    trace: Any = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file and trace.tb_lineno in lines:
+            return trace.tb_lineno, _span(trace)
+        trace = trace.tb_next
+    return None
+
+
 def _span(step: Any) -> Optional[Span]:
     """Where the expression stands that was evaluated in a frame."""
     code = step.tb_frame.f_code

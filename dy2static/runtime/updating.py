@@ -48,18 +48,26 @@ def update(self: GradientMethod, lossfun: Any = None, *args: Any, **kwds: Any) -
         _update(self, lossfun, *args, **kwds)
         return
     if lossfun is not None:
-        loss = lossfun(*args, **kwds)
-        if getattr(self, "_use_cleargrads", True):
-            self.target.cleargrads()
-        else:
-            self.target.zerograds()
-        loss.backward(loss_scale=self._loss_scale)
-        del loss
+        take_gradients(self, lossfun(*args, **kwds))
     if _is_plain(self) and rule(self.target):
         self._loss_scaling_isnan = False
         self.t += 1
     else:
         _update(self)
+
+
+def take_gradients(optimizer: GradientMethod, loss: Any) -> None:
+    """Replace the gradients of an optimizer's parameters by those of a loss."""
+    if getattr(optimizer, "_use_cleargrads", True):
+        optimizer.target.cleargrads()
+    else:
+        optimizer.target.zerograds()
+    loss.backward(loss_scale=optimizer._loss_scale)
+
+
+def is_native(optimizer: GradientMethod) -> bool:
+    """Whether a native function updates all parameters of an optimizer at once."""
+    return RULES.get(type(optimizer), left_to_chainer) is not left_to_chainer and _is_plain(optimizer)
 
 
 def _is_plain(optimizer: GradientMethod) -> bool:
