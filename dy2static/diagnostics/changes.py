@@ -109,14 +109,16 @@ class Varying(set):
         if is_text and path in self:
             self.texts.add(path)
 
-    def refuse(self, guards: Sequence[Guard]) -> bool:
+    def refuse(self, guards: Sequence[Guard], contents: bool) -> bool:
         """Do not rely on what these guards are about; False if nothing can be done, or all of that has been done already.
 
-        Contents that were made known because they decide something are unknown again; then whole families of items.
+        What was made known because it decides something is unknown again; then whole families of items.
+        contents: also contents of arrays, of which those of lengths come back in the next epoch.
         """
         if len(self.refused) + len(self.loose) >= _MOST_REFUSED:
             return False
-        known = self.fixed.intersection([with_siblings(guard.source.path()) for guard in guards if guard.source is not None])
+        known = self.fixed.intersection([with_siblings(guard.source.path()) for guard in guards
+                                         if guard.source is not None and (contents or not isinstance(guard, ContentsMatch))])
         if known:
             self.fixed -= known
             self.loose |= known

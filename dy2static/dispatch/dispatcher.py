@@ -106,7 +106,8 @@ class Dispatcher:
         signature = signature or signature_of(args, kwargs)
         if self.in_parts.is_expected(signature):
             return self._in_parts(signature, args, kwargs)
-        if (verdict is Verdict.PAUSE or self.budget.is_suspicious) and self._refuses(args, kwargs) or verdict is Verdict.CAPTURE:
+        if (verdict is Verdict.PAUSE or self.budget.is_suspicious) and self._refuses(verdict, args, kwargs) or \
+                verdict is Verdict.CAPTURE:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
@@ -115,10 +116,11 @@ class Dispatcher:
         self.cache.note(Miss(reason, "runs eagerly, as do the next: captures do not pay"))
         return self.fallback.run(args, kwargs)
 
-    def _refuses(self, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
+    def _refuses(self, verdict: Verdict, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
         """Leave what keeps changing to Python, where that is possible: begin again, without the programs that relied on it."""
+        contents = verdict is Verdict.PAUSE and not self.in_parts.is_outermost
         with self._lock:
-            if not self.options.allows_parts or not self._lookup.refuse(args, kwargs):
+            if not self.options.allows_parts or not self._lookup.refuse(args, kwargs, contents):
                 return False
             self.cache.clear()
             self.budget.clear()

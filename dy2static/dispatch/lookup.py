@@ -59,7 +59,7 @@ class Lookup:
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
 
-    def refuse(self, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
+    def refuse(self, args: Tuple, kwargs: Mapping[str, Any], contents: bool) -> bool:
         """Let captures stop at what keeps the nearest program from being used; False where that cannot help."""
         program, failed = nearest(self.misfits(args, kwargs))
         if program is None or -1 in failed:
@@ -68,7 +68,7 @@ class Lookup:
         guards = [program.guards[index] for index in failed]
         others = [_kind_of_item(guard, at) for guard in guards if not _may_be_input(guard, at)]
         self.varying.note_places([guard for guard in others or guards if isinstance(guard, PathGuard)])
-        return self.varying.refuse(others or guards)
+        return self.varying.refuse(others or guards, contents)
 
     def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""
