@@ -26,7 +26,8 @@ _BEFORE = f"#define DY_T float\n#define DY_PIECE {PIECE}\n"
 
 #: The libraries, by name: the lines of the header that declare what is in them, and their tables.
 _PARTS = {
-    "conv": ('#include "dy2static_winograd.h"', "const dy_blocks_dense table = {any_conv, blocks_expect};"),
+    "conv": ('#include "dy2static_winograd_windows.h"',
+             "const dy_blocks_dense table = {any_conv, blocks_expect, winograd_windows};"),
     "depthwise": ('#include "dy2static_blocked_depthwise.h"', "dy_blocks_function *const table = blocks_depthwise;"),
     "groups_4": ('#define DY_GROUPS_4\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
     "groups_8": ('#define DY_GROUPS_8\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
@@ -134,6 +135,16 @@ def compute(windows: Windows, x: np.ndarray, filters: np.ndarray, y: np.ndarray)
     (function,) = (ctypes.c_void_p * 1).from_address(KERNELS[windows.library()].address())
     called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 7)(function or 0)
     return int(called(words(windows.members()), x.ctypes.data, filters.ctypes.data, None, None, None, y.ctypes.data))
+
+
+def winograd(members: Sequence[Any], transposed: bool, direct: int, pointers: Sequence[int]) -> int:
+    """Call Winograd's algorithm for plain images; gives 0, or another number if there is not enough memory.
+
+    members: of a ``dy_windows``; direct: the address of the function that computes the same; pointers: what this takes.
+    """
+    table = (ctypes.c_void_p * 3).from_address(KERNELS["conv"].address())
+    called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * 5)(table[2] or 0)
+    return int(called(words(members), transposed, direct, *pointers, None))
 
 
 def _shapes(w: Windows) -> Sequence[Tuple[int, ...]]:

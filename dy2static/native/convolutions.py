@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from . import tuning
+from . import channel_blocks, tuning
 from .kernels import algorithms_of, serve, words
 
 HEADER = "dy2static_windows.h"
@@ -81,15 +81,25 @@ KERNELS = {name: serve(f"dy2static_set_convolutions_{name}", f"#define DY_WINDOW
 
 #: The functions, in the order of the table, and names of the algorithms, by their numbers in ``dy2static_windows.h``.
 FUNCTIONS = ("conv", "conv_transpose", "conv_grad_weight")
-ALGORITHMS = ("rules", "in place", "gathered", "added windows", "depthwise", "few filters", "turned", "panels")
+ALGORITHMS = ("rules", "in place", "gathered", "added windows", "depthwise", "few filters", "turned", "panels", "Winograd")
+WINOGRAD = ALGORITHMS.index("Winograd")
 
-_CHOICES = {name: tuning.declare(name, about, lambda: text("f32") + text("f64")) for name, about in (
+_CHOICES = {name: tuning.declare(name, about, lambda: text("f32") + text("f64") + channel_blocks.text("conv")) for name, about in (
     ("conv", "convolutions"), ("conv_transpose", "derivatives of convolutions by the image, and transposed convolutions"),
     ("conv_grad_weight", "derivatives of convolutions by the filters"))}
 
 
+def may_winograd(function: str, windows: Windows, name: str) -> bool:
+    """Whether `channel_blocks.winograd` is for a function with these windows; name: of the type."""
+    return function != "conv_grad_weight" and name == "f32" and windows.groups == 1 and windows.kernel == (3, 3) \
+        and windows.stride == windows.dilate == (1, 1) and max(windows.pad) <= 2
+
+
 def tuned(function: str, windows: Windows, name: str) -> Windows:
-    """The windows with the algorithm to use for a function, with ``DY2STATIC_TUNE=1``; name: of the type."""
+    """The windows with the algorithm to use for a function, with ``DY2STATIC_TUNE=1``; name: of the type.
+
+    The algorithm of the windows is that of rules.
+    """
     if not tuning.is_on() or not 0 < math.prod((windows.batch, *windows.spots)):
         return windows
     nbytes = sum(map(math.prod, _shapes(windows))) * np.dtype(_DTYPES[name]).itemsize
@@ -101,6 +111,10 @@ def tuned(function: str, windows: Windows, name: str) -> Windows:
 def candidates(function: str, windows: Windows, name: str) -> List[str]:
     """The algorithms for these windows, that of the rules first.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
     numbers = algorithms_of(KERNELS[name], len(ALGORITHMS), ctypes.c_int64(FUNCTIONS.index(function)), words(windows.members()))
+    if windows.algorithm == WINOGRAD:
+        numbers.insert(0, WINOGRAD)
+    elif may_winograd(function, windows, name):
+        numbers.append(WINOGRAD)
     return [ALGORITHMS[number] for number in numbers]
 
 
@@ -115,9 +129,12 @@ def calls(function: str, windows: Windows, name: str, names: Sequence[str]) -> M
 def compute(function: str, windows: Windows, name: str, *arrays: np.ndarray) -> int:
     """Call a function on operands and a result, which are contiguous; gives 0, or another number if there is not enough memory."""
     table = (ctypes.c_void_p * len(FUNCTIONS)).from_address(KERNELS[name].address())
+    address, pointers = table[FUNCTIONS.index(function)] or 0, [array.ctypes.data for array in arrays]
+    if windows.algorithm == WINOGRAD:
+        return channel_blocks.winograd(windows.members(), function == "conv_transpose", address, pointers)
     # the derivative by the filters takes one argument less, which does no harm
-    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(table[FUNCTIONS.index(function)] or 0)
-    return int(called(words(windows.members()), *[array.ctypes.data for array in arrays], None))
+    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(address)
+    return int(called(words(windows.members()), *pointers, None))
 
 
 def _shapes(w: Windows) -> Sequence[Tuple[int, ...]]:

@@ -3,53 +3,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Dict, Hashable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Dict, Hashable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
 from ..native.compiler import has_long_vectors
 from ..ops.channel_blocks import BLOCK
+from .convolution_speed import MORE, TURN, Speed, is_winograd, of_plain_images, speed_here
 from .memory.min_cut import Network
 
-#: Nanoseconds: what it takes to turn a number to or from blocks.
-TURN = 0.5
 #: So many convolutions for each image that is turned: where every result is wanted as it was, nothing is gained.
 CHAIN = 2
 #: Parts are worth more than all nodes if these gain less than this part of it: the estimate is not more precise.
 _MUCH = 0.8
 #: Nanoseconds: what a number of a result takes less in blocks whose filters take one channel each, or windows lie side by side.
 EACH = 0.2
-
-
-class _Speed(NamedTuple):
-    """Nanoseconds of a multiplication: for a plain image, in blocks, and there by Winograd's algorithm.
-
-    most: how many places a tile holds.  few: a tile of fewer places takes as long as one of so many, because its sums wait for each
-    other.  small: where groups have so many channels, for a plain image and in blocks, of filters of three by three, of others, and
-    of others that step.
-
-    replaced: with a stride of two, Winograd's algorithm is for squares each of which replaces so many multiplications of the direct
-    one.
-    """
-
-    direct: float
-    in_blocks: float
-    winograd: float
-    most: int
-    few: int
-    small: Mapping[int, Tuple[Tuple[float, float], ...]]
-    replaced: int
-
-
-#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3, small groups of
-#: filters other than three by three: Zen 5).
-_LONG_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6, {
-    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 32)
-_SHORT_VECTORS = _Speed(0.0265, 0.0245, 0.0125, 6, 4, {
-    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29)
-#: So many squares of two by two places, those with a stride of two, and channels, Winograd's algorithm is for.
-_SQUARES, _STRIDED, _CHANNELS = 16, 20, 16
-#: How many multiplications it takes for those of a stride of one.
-_MORE = 25 / 16
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 
@@ -175,29 +142,25 @@ def _short(flow: _Flow, chosen: Set[int]) -> Set[int]:
 
 def gain_of(node: Node, is_plain: bool) -> float:
     """How many nanoseconds a convolution takes less in blocks, about."""
-    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
+    (x, W), (y,), attrs = node.inputs, node.outputs, node.attrs
     groups, size = attrs["groups"], math.prod(y.shape)
     if groups == y.shape[1] != 1:
         return size * EACH
-    inner, outer = W.shape[1], W.shape[0] // groups
-    speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
+    inner, outer, speed = W.shape[1], W.shape[0] // groups, speed_here()
     if groups > 1 and inner == outer and inner in speed.small:
         is_nine = W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1)
         plain, blocked = speed.small[inner][0 if is_nine else 1 if attrs["stride"] == (1, 1) else 2]
         return size * math.prod(W.shape[1:]) * (plain - blocked)
-    squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
-    is_strided = attrs["stride"] == (2, 2)
-    are_enough = squares >= _STRIDED and 9 * y.shape[0] * math.prod(y.shape[2:]) >= speed.replaced * squares if is_strided \
-        else squares >= _SQUARES and attrs["stride"] == (1, 1)
-    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1) and min(inner, outer) >= _CHANNELS \
-        and are_enough
-    least = BLOCK // 2 if not is_winograd and not has_long_vectors() else BLOCK      # channels that are computed together
+    winograd = not is_plain and is_winograd(W.shape, groups, y.shape, attrs["stride"], attrs["dilate"])
+    least = BLOCK // 2 if not winograd and not has_long_vectors() else BLOCK      # channels that are computed together
     filled = -(-y.shape[1] // least) * least / y.shape[1]
-    each = speed.winograd * (_MORE if is_strided else 1) if is_winograd else speed.in_blocks * _of_tiles(node, speed)
-    return size * math.prod(W.shape[1:]) * (speed.direct - filled * each)
+    each = speed.winograd * (MORE if attrs["stride"] == (2, 2) else 1) if winograd else speed.in_blocks * _of_tiles(node, speed)
+    may_turn = groups == 1 and attrs["stride"] == attrs["dilate"] == (1, 1)
+    plain_time = of_plain_images(W.shape, x.shape, y.shape, may_turn)
+    return plain_time - size * math.prod(W.shape[1:]) * filled * each
 
 
-def _of_tiles(node: Node, speed: _Speed) -> float:
+def _of_tiles(node: Node, speed: Speed) -> float:
     """How many times as long multiplications take because tiles hold fewer places than they could."""
     (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
     is_flat = W.shape[2:] == attrs["stride"] == (1, 1) and not any(attrs["pad"])

@@ -15,7 +15,7 @@ from dy2static.ir.verify import verify
 from dy2static.native import channel_blocks, compiler, frozen, team
 from dy2static.native.kernels import words
 from dy2static.ops.channel_blocks import convolve_blocks, turn_to_blocks
-from dy2static.passes import blocked_parts
+from dy2static.passes import convolution_speed
 from dy2static.passes.channel_blocks import block_channels
 
 
@@ -307,9 +307,9 @@ def test_maxima_of_windows_are_the_first_of_several(kernel, stride, pad, spots, 
 
 def test_the_estimate_knows_when_winograds_algorithm_is_used():
     text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
-    long, short = blocked_parts._LONG_VECTORS, blocked_parts._SHORT_VECTORS
-    for line in (f"FEW_SQUARES = {blocked_parts._SQUARES}", f"FEW_CHANNELS = {blocked_parts._CHANNELS}",
-                 f"FEW_STRIDED = {blocked_parts._STRIDED}",
+    long, short = convolution_speed._LONG_VECTORS, convolution_speed._SHORT_VECTORS
+    for line in (f"FEW_SQUARES = {convolution_speed._SQUARES}", f"FEW_CHANNELS = {convolution_speed._CHANNELS}",
+                 f"FEW_STRIDED = {convolution_speed._STRIDED}",
                  f"REPLACED = DY_BYTES == 64 ? {long.replaced} : {short.replaced}"):
         assert f"{line}," in text
 

@@ -8,6 +8,7 @@ from ...ir.dims import is_known
 from ...ir.graph import Node
 from ...native import convolutions
 from ...native.convolutions import Windows
+from ...passes.convolution_speed import pays_to_turn
 from .emitter import Emitter, Rule
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
@@ -32,8 +33,11 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     """A call; before: a line in front of it.  more: further arguments."""
     (value,) = node.outputs
     windows = _windows(node)
-    if emitter.standalone is None and is_known(windows.batch):
-        windows = convolutions.tuned(node.op.name, windows, _SUFFIXES[value.dtype.name])
+    suffix = _SUFFIXES[value.dtype.name]
+    if emitter.standalone is None and all(map(is_known, (windows.batch, *windows.image))):
+        if _is_winograd(node, windows):
+            windows = windows._replace(algorithm=convolutions.WINOGRAD)
+        windows = convolutions.tuned(node.op.name, windows, suffix)
     arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
     if emitter.standalone is not None:
         count = patch_elements(windows)
@@ -42,8 +46,22 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
     if before:
         emitter.line(f"    {before}")
-    emitter.line(f"    if ({_FUNCTIONS[node.op.name]}_{_SUFFIXES[value.dtype.name]}({', '.join(arguments)})) goto bail;")
+    called = f"{_FUNCTIONS[node.op.name]}_{suffix}"
+    if windows.algorithm == convolutions.WINOGRAD:
+        called = "dy_blocks_winograd"
+        arguments.insert(1, str(int(node.op.name == "conv_transpose")))
+    emitter.line(f"    if ({called}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
+
+
+def _is_winograd(node: Node, windows: Windows) -> bool:
+    """Whether rules choose Winograd's algorithm."""
+    (read, filters), (made,) = node.inputs, node.outputs
+    if not convolutions.may_winograd(node.op.name, windows, _SUFFIXES[made.dtype.name]):
+        return False
+    out, in_, *kernel = filters.shape
+    taken = (in_, out, *kernel) if node.op.name == "conv_transpose" else filters.shape
+    return pays_to_turn(taken, read.shape, made.shape)
 
 
 def patch_elements(windows: Windows) -> int:
@@ -73,7 +91,8 @@ def takes(node: Node) -> bool:
 
 def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
-    used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
+    used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())
+            or name == "f32" and "dy_blocks_winograd(&windows" in text]
     return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
         f'#include "{convolutions.HEADER}"\n' if used else "") + (
         f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text or "dy_float_state" in text else "")

@@ -56,12 +56,14 @@ static even_tiles cut_evenly(const int64_t places, const int64_t fit)
 
 static inline int64_t places_of_tile(const even_tiles *tiles, const int64_t t) { return tiles->each + (t >= tiles->longer); }
 
-/* Memory of a thread: what is for one convolution, and what is for one share; it grows to what is needed. */
-static pthread_key_t room_key, share_key;
+/* Memory of a thread: what is for one convolution, for one share, for some images of a plain array, and for their filters; it grows to
+   what is needed. */
+static pthread_key_t room_key, share_key, images_key, filters_key;
 static int has_rooms;
 static __attribute__((constructor)) void make_rooms(void)
 {
-    has_rooms = !pthread_key_create(&room_key, free) && !pthread_key_create(&share_key, free);
+    has_rooms = !pthread_key_create(&room_key, free) && !pthread_key_create(&share_key, free) && !pthread_key_create(&images_key, free)
+        && !pthread_key_create(&filters_key, free);
 }
 
 static void *room(const pthread_key_t key, const int64_t bytes)

@@ -5,7 +5,8 @@
    dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
    as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
    dy_blocks_back: from and to (batch, channels, rows, columns).  dy_blocks_groups_4, dy_blocks_groups_8: dy_blocks_conv for groups of
-   so many channels.
+   so many channels.  dy_blocks_winograd: a convolution of plain arrays, or its derivative by the image, with filters of three by three
+   and a stride of one, which needs DY_WINDOWS_F32, too.
 
    They are in several libraries, so that what a text does not call is not compiled.  A text says which ones it calls before the
    include: DY_BLOCKS_CONV, DY_BLOCKS_DEPTHWISE, DY_BLOCKS_GROUPS_4, DY_BLOCKS_GROUPS_8 (with DY_BLOCKS_CONV), DY_BLOCKS_LAYERS.
@@ -14,6 +15,8 @@
 #define DY2STATIC_CHANNEL_BLOCKS_H
 
 #include <stdint.h>
+
+#include "dy2static_windows.h"
 
 typedef struct {
     int64_t batch, in, out;                             /* channels; of x as well, where there are no filters */
@@ -34,6 +37,8 @@ typedef int dy_blocks_function(const dy_blocks *, const float *x, const float *f
 typedef struct {
     dy_blocks_function *conv;
     void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
+    int (*winograd)(const dy_windows *, int transposed, dy_convolution_f32 *direct, const float *x, const float *filters, float *y,
+                    const dy_after *);
 } dy_blocks_dense;
 
 typedef struct {
@@ -61,6 +66,15 @@ DY_BLOCKS_INLINE int dy_blocks_conv(DY_BLOCKS_OPERANDS)
 }
 
 DY_BLOCKS_INLINE void dy_blocks_expect(const float *filters, int64_t count) { dy_blocks_table_conv->expect(filters, count); }
+
+#ifdef DY_WINDOWS_F32
+DY_BLOCKS_INLINE int dy_blocks_winograd(const dy_windows *w, int transposed, const float *x, const float *filters, float *y,
+                                        const dy_after *after)
+{
+    dy_convolution_f32 *const direct = transposed ? dy_any_convolutions_f32->transpose : dy_any_convolutions_f32->forward;
+    return dy_blocks_table_conv->winograd(w, transposed, direct, x, filters, y, after);
+}
+#endif
 #endif
 
 #ifdef DY_BLOCKS_DEPTHWISE

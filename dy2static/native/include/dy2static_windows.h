@@ -19,7 +19,7 @@ typedef struct {
 } dy_windows;
 
 /* How a convolution is computed, as `algorithms` of dy2static_shared_windows.h says which of them there are; the first: by rules. */
-enum { DY_BY_RULES, DY_IN_PLACE, DY_GATHERED, DY_ADDED, DY_DEPTHWISE, DY_FEW_FILTERS, DY_TURNED, DY_PANELS };
+enum { DY_BY_RULES, DY_IN_PLACE, DY_GATHERED, DY_ADDED, DY_DEPTHWISE, DY_FEW_FILTERS, DY_TURNED, DY_PANELS, DY_WINOGRAD };
 
 /* What is done with the result, image by image, while it is in the cache: `unit` turns of a body for each one; all `count` of
    them in pieces of `step`, which are whole images. */
@@ -35,6 +35,9 @@ typedef struct {
     const dy_finish *all;
     int64_t count, image;                       /* how many, and the number of the first image of the batch */
 } dy_after;
+
+/* Forward, or the derivative by the image. */
+typedef int dy_convolution_f32(const dy_windows *, const float *, const float *, float *, const dy_after *);
 
 #ifdef DY_STANDALONE
 #include "dy2static_plain_windows.h"

@@ -81,13 +81,29 @@ static int64_t results_apart(const int64_t each) { return TOGETHER * PANEL * eac
 /* How many panels from `first` on are computed together: what x has of a spot stays in the first cache for all of them. */
 static int64_t panels_together(const int64_t first, const int64_t panels) { return least(TOGETHER, panels - first); }
 
-/* Filters to be transformed; side: of squares. */
+/* Filters to be transformed; side: of squares; flipped: they are (in, out, 3, 3), and the last tap is the first. */
 typedef struct {
     const channel_groups *groups;
     const DY_T *filters;
-    int64_t panels, side;
+    int64_t panels, side, flipped;
     DY_T *to;
 } transformed;
+
+/* to[tap][o] of a panel, for channels of x from `first` to `end` of one group. */
+static void flip_filters(const channel_groups *g, DY_T *to, const DY_T *filters, const panel_place *p, const int64_t first,
+                         const int64_t end)
+{
+    const int64_t there = least(p->channels, g->out - p->out);
+    for (int64_t l = first; l < end; l++, to += 9 * PANEL) {
+        const DY_T *const from = filters + (l * g->out + p->out) * 9;
+        for (int64_t o = 0; o < there; o++)
+            for (int t = 0; t < 9; t++)
+                to[t * PANEL + o] = from[o * 9 + 8 - t];
+        for (int t = 0; t < 9; t++)
+            for (int64_t o = there; o < p->channels; o++)
+                to[t * PANEL + o] = 0;
+    }
+}
 
 /* Transforms a panel of filters; its forms are `apart` from each other. */
 static void transform_panel(const transformed *f, const int64_t panel, DY_T *to, const int64_t apart)
@@ -97,7 +113,10 @@ static void transform_panel(const transformed *f, const int64_t panel, DY_T *to,
     DY_T *const turned = at_hand(own_filters);
     for (int64_t c = 0; c < in; c += some) {
         const int64_t until = least(in, c + some);
-        turn_filters(f->groups, turned, f->filters, &here, 9, c * 9, (until - c) * 9);
+        if (f->flipped)
+            flip_filters(f->groups, turned, f->filters, &here, c, until);
+        else
+            turn_filters(f->groups, turned, f->filters, &here, 9, c * 9, (until - c) * 9);
         for (int64_t l = c; l < until; l++)
             for (int64_t v = 0; v < here.channels; v += WIDTH)
                 if (f->side == 4)
@@ -269,7 +288,7 @@ static void some_together(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
     const int64_t size = FORMS * filters_apart(&s->groups), results = s->side * s->side * results_apart(s->each);
-    const transformed own = {&s->groups, s->filters, s->panels, s->side, 0};
+    const transformed own = {&s->groups, s->filters, s->panels, s->side, 0, 0};
     DY_T *const m = room(share_key, (results + (s->turned ? 0 : TOGETHER * size)) * sizeof(DY_T));
     if (!m) {
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
@@ -295,8 +314,9 @@ static int64_t squares_of_share(const dy_blocks *w, const int64_t count, const i
     return (count + shares - 1) / shares;
 }
 
-static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
-                    DY_T *y)
+/* given: the transformed filters, or null. */
+static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *given, const DY_T *scale, const DY_T *shift,
+                    const DY_T *residual, DY_T *y)
 {
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, count = w->batch * down * right;
     const int64_t side = w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
@@ -305,8 +325,8 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
     const int common = count <= MANY_SQUARES && shares >= threads;
     const int64_t each = common ? count : squares_of_share(w, count, threads);
     const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * FORMS * filters_apart(&groups);
-    const transformed turned = {&groups, filters, panels, side, 0};
-    const DY_T *const kept = kept_filters(w, filters, kept_as, elements, transform_all, &turned);
+    const transformed turned = {&groups, filters, panels, side, 0, 0};
+    const DY_T *const kept = given ? given : kept_filters(w, filters, kept_as, elements, transform_all, &turned);
     const int64_t more = common ? side * side * squares_apart(w, each) : kept ? 0 : elements;
     char *const memory = room(room_key, table + more * sizeof(DY_T));
     if (!memory)
@@ -333,7 +353,7 @@ static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
                     DY_T *y)
 {
     if (is_winograd(w))
-        return winograd(w, x, filters, scale, shift, residual, y);
+        return winograd(w, x, filters, 0, scale, shift, residual, y);
     if (is_single(w))
         return single_conv(w, x, filters, scale, shift, residual, y);
     dy_blocks some = *w;

@@ -1,0 +1,99 @@
+"""How long convolutions take, about, in each of the ways in which they can be computed."""
+from __future__ import annotations
+
+import math
+from typing import Mapping, NamedTuple, Sequence, Tuple
+
+from ..native.compiler import has_long_vectors
+from ..ops.channel_blocks import BLOCK
+
+#: Nanoseconds: what it takes to turn a number to or from blocks.
+TURN = 0.5
+
+
+class Speed(NamedTuple):
+    """Nanoseconds of a multiplication: for a plain image, in blocks, and there by Winograd's algorithm.
+
+    most: how many places a tile holds.  few: a tile of fewer places takes as long as one of so many, because its sums wait for each
+    other.  small: where groups have so many channels, for a plain image and in blocks, of filters of three by three, of others, and
+    of others that step.
+
+    replaced: with a stride of two, Winograd's algorithm is for squares each of which replaces so many multiplications of the direct
+    one.
+    """
+
+    direct: float
+    in_blocks: float
+    winograd: float
+    most: int
+    few: int
+    small: Mapping[int, Tuple[Tuple[float, float], ...]]
+    replaced: int
+
+
+#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3, small groups of
+#: filters other than three by three: Zen 5).
+_LONG_VECTORS = Speed(0.0190, 0.0180, 0.0115, 14, 6, {
+    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 32)
+_SHORT_VECTORS = Speed(0.0265, 0.0245, 0.0125, 6, 4, {
+    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29)
+#: So many squares of two by two places, those with a stride of two, and channels, Winograd's algorithm is for.
+_SQUARES, _STRIDED, _CHANNELS = 16, 20, 16
+#: How many multiplications it takes for those of a stride of one.
+MORE = 25 / 16
+#: Nanoseconds: what it takes to transform the filter of one channel for one channel.
+_TRANSFORM = 3.0
+#: Plain images are turned for Winograd's algorithm if that saves at least so much of the time.
+_WORTH = 0.12
+
+
+def speed_here() -> Speed:
+    """That of this processor."""
+    return _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
+
+
+def is_winograd(filters: Sequence[int], groups: int, result: Sequence[int], stride: Sequence[int], dilate: Sequence[int]) -> bool:
+    """Whether images in blocks are for Winograd's algorithm.
+
+    filters: ``(out, in of a group, rows, columns)``; result: ``(batch, out, rows, columns)``.
+    """
+    squares, speed, replaced = _squares(result), speed_here(), 9 * result[0] * math.prod(result[2:])
+    if filters[2:] != (3, 3) or dilate != (1, 1) or min(filters[1], filters[0] // groups) < _CHANNELS:
+        return False
+    if stride == (2, 2):
+        return squares >= _STRIDED and replaced >= speed.replaced * squares
+    return squares >= _SQUARES and stride == (1, 1)
+
+
+def _squares(result: Sequence[int]) -> int:
+    """Squares of two by two places."""
+    return int(result[0] * math.prod(-(-n // 2) for n in result[2:]))
+
+
+def _turned(filters: Sequence[int], image: Sequence[int], result: Sequence[int]) -> float:
+    """Nanoseconds of Winograd's algorithm for plain images, which are turned to blocks and back."""
+    out, in_ = filters[:2]
+    filled = -(-out // BLOCK) * BLOCK
+    return 4 * _squares(result) * filled * in_ * 9 * speed_here().winograd + TURN * (math.prod(image) + math.prod(result)) \
+        + _TRANSFORM * in_ * out
+
+
+def _direct(filters: Sequence[int], result: Sequence[int]) -> float:
+    return math.prod(result) * math.prod(filters[1:]) * speed_here().direct
+
+
+def pays_to_turn(filters: Sequence[int], image: Sequence[int], result: Sequence[int]) -> bool:
+    """Whether Winograd's algorithm saves time for one convolution of plain images with a stride of one.
+
+    filters: ``(out, in, rows, columns)``; image, result: ``(batch, channels, rows, columns)``.
+    """
+    if not is_winograd(filters, 1, result, (1, 1), (1, 1)):
+        return False
+    return _turned(filters, image, result) < (1 - _WORTH) * _direct(filters, result)
+
+
+def of_plain_images(filters: Sequence[int], image: Sequence[int], result: Sequence[int], may_turn: bool) -> float:
+    """Nanoseconds of a convolution of plain images.  may_turn: whether Winograd's algorithm is for its stride and groups."""
+    if may_turn and pays_to_turn(filters, image, result):
+        return _turned(filters, image, result)
+    return _direct(filters, result)

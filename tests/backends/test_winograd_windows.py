@@ -1,0 +1,57 @@
+"""Winograd's algorithm for single convolutions of plain images, and their derivatives by the image, as in training."""
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+import test_native_convolutions as shapes
+
+from dy2static import to_static
+from dy2static.native import compiler, convolutions, team
+
+pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+ROWS = [shapes.windows(3, 1, 17, 33, (9, 8), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 32, 16, (6, 7), (3, 3), pad=(2, 0)),
+        shapes.windows(1, 1, 40, 70, (15, 3), (3, 3), pad=(0, 2)), shapes.windows(9, 1, 64, 64, (8, 8), (3, 3), pad=(1, 1))]
+
+
+@pytest.mark.parametrize("call", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("number", [1.0, np.inf, np.nan])
+def test_values_and_what_is_not_finite(call, row, number):
+    """On any number of threads, with the same bits.  Images with numbers that are not finite are computed directly."""
+    args, _ = shapes.reference(call, row, np.float32)
+    args[0][0, 3, 2, -1] = args[0][-1, -1, 0, 0] = number
+    found, threads = [], team.wanted()
+    try:
+        for algorithm, count in ((0, 1), (convolutions.WINOGRAD, 1), (convolutions.WINOGRAD, 2)):
+            team.set_threads(count)
+            team.team().handle.insist(1)
+            found.append(np.full((row.batch, row.out, *row.spots) if call == "conv" else (row.batch, row.in_, *row.image), 7, np.float32))
+            assert convolutions.compute(call, row._replace(algorithm=algorithm), "f32", *args, found[-1]) == 0
+    finally:
+        team.team().handle.insist(0)
+        team.set_threads(threads)
+    np.testing.assert_array_equal(found[1], found[2])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [1.0, np.inf])
+def test_a_training_program(number):
+    """What follows a convolution follows each image, and is done once for each."""
+    link, x = L.Convolution2D(64, 64, 3, pad=1), np.random.RandomState(0).standard_normal((6, 64, 12, 12)).astype("f")
+    x[2, 5, 3, 3] = number
+
+    def loss(x):
+        h = F.relu(link(x))
+        return F.sum(h * h, axis=(0, 2, 3)), h
+
+    results = []
+    for function in (loss, to_static(loss, backend="c")):
+        link.cleargrads()
+        sums, h = function(x)
+        F.sum(sums).backward()
+        results.append((sums.array, h.array, link.W.grad, link.b.grad))
+    program = function.program(x)
+    assert "dy_blocks_winograd(" in program.native_code
+    for a, b in zip(*results):
+        np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-3)
