@@ -62,6 +62,7 @@ _CALLABLE = (SymbolicObject, BoundHostMethod, ArrayMethod, TextMethod)
 
 #: What is builtin but no function: there are kinds of that type, too.
 _BUILTIN = (types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+_ORDER = type(functools.cmp_to_key(max))
 _GETTERS = (operator.itemgetter, operator.attrgetter)
 
 #: Chainer's methods, by those of ours that stand in their places.
@@ -341,6 +342,8 @@ def _partial(calls: Calls, function: functools.partial) -> Callable[..., Any]:
 
 #: What runs when.
 RULES: Tuple[Rule, ...] = (
+    Rule("what `functools.cmp_to_key` gives", "now",           # first: it has no hash
+         lambda calls, function: type(function) is _ORDER, itself),
     Rule("callables with a registered lowering", "their lowering",
          lambda calls, function: calls.lowering_of(function) is not None, Calls.lowered),
     Rule("methods of Chainer that dy2static replaces", "the original method",

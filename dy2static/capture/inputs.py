@@ -124,7 +124,7 @@ class Inputs:
 
     def bind(self, value: Any, hint: str) -> str:
         """A name for an object in the generated code."""
-        name = f"{hint}_{len(self.bound)}"
+        name = f"{hint}_of{len(self.bound)}"            # no path ends like this
         self.bound.append((name, value))
         return name
 

@@ -109,7 +109,10 @@ class NumberCalls:
         return self.calls.native(function)(items, **self._with_key(kwargs))
 
     def _with_key(self, kwargs: Any) -> Any:
-        return {**kwargs, "key": self.calls.callee(kwargs["key"])} if callable(kwargs.get("key")) else kwargs
+        if not callable(kwargs.get("key")):
+            return kwargs
+        key = self.calls.callee(kwargs["key"])
+        return {**kwargs, "key": lambda item: key(item)}            # a function, which is not looked at again
 
     def of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Run a function of numbers, in the graph where one is symbolic."""

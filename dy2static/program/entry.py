@@ -111,7 +111,7 @@ class Entry(Guards):
         """Lines that compute the expressions over numbers: before anything happens, because they may raise."""
         texts = [item.expression for item in self.outcome.inputs if isinstance(item, NumberInput)]
         texts += [part.expression for end in self.outcome.ends for part in end.parts() if isinstance(part, Number)]
-        self.computed = {text: f"number_{i}" for i, text in enumerate(dict.fromkeys(texts)) if not text.isidentifier()}
+        self.computed = {text: f"computed{i}" for i, text in enumerate(dict.fromkeys(texts)) if not text.isidentifier()}
         return computed_together(self.computed, self.outcome)
 
     def _operand(self, item: Input) -> str:

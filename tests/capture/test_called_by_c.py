@@ -42,6 +42,12 @@ def by_numpy(x, batch=[[1, 0.5], [2, 0.25]]):
     return x * rates[0].astype("f"), counts.astype("i"), list(map(np.tanh, [x.array, x.array * 2]))
 
 
+def ordered_by_builtins(x):
+    parts = [x, x[:1], x[:2]]
+    sizes = sorted(parts, key=len), max(parts, key=len), min(parts, key=functools.cmp_to_key(lambda a, b: len(b) - len(a)))
+    return sizes, sorted([1, 3, 2], key=functools.partial(operator.sub, 3))
+
+
 def sorted_by(x):
     found = sorted([1, 3, 2], key=functools.partial(scaled_rank, 2)), max([1, 3], key=functools.partial(scaled_rank, 2))
     return found, x
@@ -83,7 +89,8 @@ def made_with_a_factory(x):
     return counts["a"] * x, counts["b"], counts
 
 
-PROGRAMS = [read_by_operators, made_with_a_factory, mapped, reduced, by_numpy, sorted_by, sorted_in_place, sorted_of_the_caller, sorted_by_values, kept_partials]
+PROGRAMS = [read_by_operators, made_with_a_factory, mapped, reduced, by_numpy, ordered_by_builtins, sorted_by, sorted_in_place,
+            sorted_of_the_caller, sorted_by_values, kept_partials]
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)

@@ -1,4 +1,7 @@
 """Numbers that differ from call to call and reach functions of Chainer as their attributes: schedules of rates, bounds and margins."""
+import math
+
+import against_eager
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -79,3 +82,14 @@ def test_values_and_gradients(name, backend):
             if expected is not None:
                 np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
     assert static.cache_info().captures == (2 if name in INPUTS else 4)
+
+
+def ends_with_constants(x, k):
+    """Two ends that compute an expression each, and a guard with a number that has no literal."""
+    y = F.relu(x) if x.array.sum() > 0 else 1
+    return y, math.floor(k + 0.5), math.inf > k
+
+
+def test_ends_with_constants():
+    calls = [lambda k=k, sign=sign: (chainer.Variable(sign * np.ones(3, "f")), k) for k in (1, 2, 3, 4) for sign in (1, -1)]
+    against_eager.check(lambda compile: compile(ends_with_constants), calls, compiled=True)
