@@ -1,4 +1,6 @@
 """Loops with long functions one after the other run in stages: which ones, and that no bit changes."""
+import warnings
+
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -9,7 +11,11 @@ import dy2static
 from dy2static import ops
 from dy2static.backends.c import distribution
 from dy2static.backends.c.distribution import distribute
-from tests.backends.test_loop_ir import graph, only
+from dy2static.backends.loops.ir import Accumulate
+from dy2static.ir.building import Builder, building
+from dy2static.ir.types import Tensor
+from dy2static.native import compiler
+from tests.backends.test_loop_ir import graph, only, softmax
 
 
 def stages(function, *shapes, sweep=-1):
@@ -35,6 +41,41 @@ def test_what_two_stages_read_has_one_buffer():
     bodies, buffers, strip = found
     assert [body[-1] for body in bodies[:2]] == ["exp", "exp_1"] and len(bodies) == 3
     assert buffers == ["square", "exp", "exp_1"] and strip == 200
+
+
+@pytest.mark.parametrize("size, kept", [(96, ["where", "exp"]), (8192, ["exp"])])       # long rows have no room for both
+def test_what_reads_a_mask_does_not_reduce(size, kept):
+    builder = Builder()
+    with building(builder):
+        x, mask = (builder.input(Tensor((4, size), np.dtype(dtype)), name) for name, dtype in (("x", "float32"), ("mask", "bool")))
+        softmax_of = softmax(ops.where(mask, x * 0.5, np.float32(-1e9)))
+    nest = only(builder.build((softmax_of,)))
+    assert [value.name for value in nest.kept] == kept
+    first = distribute(nest.sweeps[0], size, "at").bodies
+    assert [len(body) for body in first] == [2, 2] and isinstance(first[-1][-1], Accumulate)
+    assert len(distribute(nest.sweeps[1], size, "at").bodies) == (1 if "where" in kept else 2)
+
+
+REDUCTIONS = {
+    "softmax": F.softmax, "sum": lambda x: F.sum(x, axis=1), "max": lambda x: F.max(x, axis=1), "min": lambda x: F.min(x, axis=1),
+    "prod": lambda x: F.prod(x, axis=1), "all": lambda x: F.sum(x * x), "two": lambda x: F.max(x, axis=1) + F.sum(x, axis=1),
+}
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_each_lane_of_whole_vectors_has_an_accumulator(name):
+    """Also where a row has numbers that are not finite, in any lane."""
+    rng, function = np.random.default_rng(3), REDUCTIONS[name]
+    for dtype, size in (("float32", 48), ("float64", 32), ("float32", 4112), ("float32", 45)):
+        x = rng.uniform(0.5, 1.5, (6, size)).astype(dtype)
+        x[1, 7], x[2, size - 2], x[3, 30], x[4, :] = np.nan, np.inf, -np.inf, -x[4]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected, fast = function(Variable(x)).array, dy2static.to_static(function, backend="c")
+            actual = fast(Variable(x)).array
+            assert ("dy_joined_" in fast.program(Variable(x)).native_code) == (size != 45)
+        np.testing.assert_allclose(actual, expected, rtol=2e-5 if dtype == "float32" else 1e-12)
 
 
 @pytest.mark.parametrize("function, size", [

@@ -1,17 +1,24 @@
-"""Loop distribution: a loop over elements in stages, so that no stage has two long functions one after the other.
+"""Loop distribution: a loop over elements in stages, so that no stage has two long functions one after the other, and none that
+reduces reads bytes.
 
 A function such as ``tanh`` is a chain of some 20 dependent instructions.  Where a second one reads its result, the chain of one
 vector is so long that a processor's window of instructions holds little more than this vector, and most of its units wait.
 So the loop runs over strips of elements: the first stage leaves what later ones read of it in buffers that stay in the
 first-level cache.  Each number is computed as it would be without stages.
+
+A loop that reads a mask does as many elements at a time as a vector has bytes.  An accumulator of it has so many parts, which are
+put together one by one, for each row.  So what reads the mask is a stage of its own.
 """
 from __future__ import annotations
 
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
+import numpy as np
+
 from ...ir.dims import Size, is_known
 from ...ir.graph import Value
-from ..loops.ir import Accumulate, Address, Apply, Define, Expression, Kept, Local, Recall, Statement, Sweep
+from ..loops.ir import Accumulate, Address, Apply, Define, Expression, Kept, Load, Local, Recall, Statement, Sweep
+from ..loops.schedule import reads_bytes
 
 #: Elementwise ops that are long chains of instructions.
 _LONG = frozenset("exp expm1 log log1p log2 tanh sigmoid sin cos tan softplus elu power special".split())
@@ -86,16 +93,19 @@ def _strip(size: Size, most: int) -> int:
 
 def _levels(body: Sequence[Statement]) -> List[int]:
     """For each statement, the stages that follow its own: after a long function, as many as there are long functions one after the
-    other that read its result.  Other statements belong to the earliest stage that reads them, and sums to the last.
+    other that read its result; after one that reads bytes, that of sums.  Other statements belong to the earliest stage that reads
+    them, and sums to the last.
     """
     level = [0] * len(body)
+    reduces = any(isinstance(statement, Accumulate) for statement in body)
     after: Dict[Value, int] = {}                            # long functions one after the other that read a value
     stage: Dict[Value, int] = {}                            # of the earliest statement that reads it
     for number in range(len(body) - 1, -1, -1):
         statement, followers = body[number], 0
         if not isinstance(statement, Accumulate):
             long = _is_long(statement.expression)
-            level[number] = (after if long else stage).get(statement.value, 0)
+            least = int(reduces and reads_bytes(statement.value, _loaded(statement.expression)))
+            level[number] = max(least, (after if long else stage).get(statement.value, 0), stage.get(statement.value, 0))
             followers = after.get(statement.value, 0) + long
         for read in _read(statement):
             after[read] = max(after.get(read, 0), followers)
@@ -113,6 +123,25 @@ def _locals(expression: Expression) -> Iterator[Value]:
     elif isinstance(expression, Apply):
         for operand in expression.operands:
             yield from _locals(operand)
+
+
+def _loaded(expression: Expression) -> Iterator[Value]:
+    if isinstance(expression, Load):
+        yield expression.array
+    elif isinstance(expression, Apply):
+        for operand in expression.operands:
+            yield from _loaded(operand)
+
+
+def types_of(body: Sequence[Statement]) -> Set[np.dtype]:
+    """The dtypes of all elements that these statements read or make."""
+    found: Set[np.dtype] = set()
+    for statement in body:
+        made = isinstance(statement, Accumulate)
+        expression = statement.operand if made else statement.expression
+        found.update(array.dtype for array in _loaded(expression))
+        found.add((statement.reduction if made else statement).value.dtype)
+    return found
 
 
 def _is_long(expression: Expression) -> bool:

@@ -16,6 +16,7 @@ def headers(text: str, standalone: bool = False) -> str:
     found += f'#include "{products.HEADER}"\n' if used else ""
     found += f'#include "{team.HEADER}"\n' if "dy_share(" in text or "dy_join_" in text else ""
     found += masked_rows.HEADER if "dy_kept_columns(" in text else ""
+    found += '#include "dy2static_lanes.h"\n' if "DY_LANES_" in text else ""
     found += draws.HEADER if "dy_generator " in text else ""
     found += kernels_convolution.headers(text) + lists.headers(text) + kernels_sorting.headers(text)
     return found + kernels_blocks.headers(text)

@@ -72,12 +72,17 @@ class Span(NamedTuple):
         return f"{self.right} - {self.left}" if self.columns else self.right
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the columns are whole vectors, however many there are."""
+        return not self.columns or self.row % _WHOLE == 0
+
+    @property
     def loop(self) -> Tuple[str, str]:
         """Where a loop over them begins and ends: in whole vectors, as the compiler is told."""
         if not self.columns:
             return "0", self.right
         whole = " & -DY_KEPT_TOGETHER"
-        return f"({self.left}{whole})", f"({self.right}{whole})" if self.row % _WHOLE == 0 else self.right
+        return f"({self.left}{whole})", f"({self.right}{whole})" if self.is_whole else self.right
 
     def of(self, row: str) -> str:
         """A pointer to the first column in a row."""

@@ -13,7 +13,7 @@ _RESERVED = frozenset("""
 """.split())
 
 #: Names of loops' variables, and what is made of other names.
-_COUNTER = re.compile(r"[a-z]\d+|(sum|all|nan)_.*")
+_COUNTER = re.compile(r"[a-z]\d+|(sum|all|nan|lanes)_.*")
 
 
 class CNames:

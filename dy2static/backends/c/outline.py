@@ -19,7 +19,7 @@ _CALLED = re.compile(f"{IDENTIFIER.pattern}(?=\\()")
 _DIRECTIVES = ("define", "undef")
 #: What makes the text of a function of its name, the declarations and names of its parameters, and its lines.
 _Kind = Callable[[str, Sequence[str], Sequence[str], str], str]
-_MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
+_MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_|lanes_)(\w+)$")
 
 
 class Call(NamedTuple):

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import math
+import re
 from types import MappingProxyType
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Container, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_type
 from ...ir.dims import is_known
@@ -26,7 +27,7 @@ from ..loops.ir import (
 )
 from ..loops.schedule import is_dear
 from .accumulators import COMBINE, accumulated, accumulator_type, combined, merged, sees_nan, start_of
-from .distribution import distribute
+from .distribution import distribute, types_of
 from .emitter import Emitter
 from .turned_loads import HEIGHT, WIDTH, corner, turned_loads
 
@@ -34,6 +35,9 @@ _SUFFIXES = {"float32": "f32", "float64": "f64"}
 
 #: So many turns of a loop are done together where that saves memory traffic, in bodies of at most so many statements.
 _JAMMED, _SMALL = 4, 8
+
+#: Rows of a multiple of so many elements consist of whole vectors.
+_LANES = 16
 
 
 class NestText(NamedTuple):
@@ -44,12 +48,14 @@ class NestText(NamedTuple):
     joined: List[str]
 
 
-def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]] = MappingProxyType({})) -> NestText:
+def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]] = MappingProxyType({}),
+           whole: Container[str] = ()) -> NestText:
     """The C text of a nest.
 
-    spans: where loops begin and end, by name, if only a part of the nest is wanted, by several threads at a time.
+    spans: where loops begin and end, by name, if only a part of the nest is wanted, by several threads at a time.  whole: those of
+    them that have whole vectors.
     """
-    renderer = _Renderer(nest, emitter, spans)
+    renderer = _Renderer(nest, emitter, spans, whole)
     renderer.write()
     lines, renderer.lines = renderer.lines, []
     for total in nest.totals:
@@ -61,15 +67,15 @@ def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]
 class _Renderer:
     """Collects the lines of one nest."""
 
-    def __init__(self, nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]]):
-        self.nest, self.emitter, self.spans = nest, emitter, spans
+    def __init__(self, nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]], whole: Container[str]):
+        self.nest, self.emitter, self.spans, self.whole = nest, emitter, spans, whole
         self.lines: List[str] = []
         self.before: List[str] = []
         self.depth = 0
         self.names: Dict[Value, str] = {}                   # of elements that the sweep at hand has got again
         self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
         self.own: Dict[Value, str] = {}                     # the part of it that belongs to one share
-        self.running: Dict[Value, str] = {}                 # a total's element in a register, while several turns add to it
+        self.running: Dict[Value, str] = {}                 # what grows instead of an accumulator: a total's element, or a lane
         self.turned: Dict[Load, str] = {}                   # where the square at hand has an element of what was turned
         self.rows = {value: self._row_buffer(value) for value in nest.kept}
 
@@ -167,29 +173,76 @@ class _Renderer:
         begin, end = self._span(axis)
         if sweep.block:
             begin, end = "b", f"(b + {sweep.block} < {end} ? b + {sweep.block} : {end})"
-        clauses = "".join(map(self._clause, sweep.totals_in_register + sweep.of_rows))
         place = self.emitter.variable("at")
         bodies, buffers, strip = distribute(sweep, axis.size, place)
-        if len(bodies) == 1:
-            self._line(f"#pragma omp simd{clauses}")
-            self._line(f"for (int64_t {axis.name} = {begin}; {axis.name} < {end}; ++{axis.name}) {{")
-            self.depth += 1
-            self._statements(sweep.body)
-            self._close(1)
-            return
-        first, count = self._open_strips(axis, begin, end, strip)
+        in_strips = len(bodies) > 1 and not (is_known(axis.size) and strip >= axis.size)
+        places = {place: axis.name}
+        if in_strips:
+            first, count = self._open_strips(axis, begin, end, strip)
+            places = {axis.name: f"{first} + {place}"}
         around = self.rows
         self.rows = {**around, **{value: self._strip_buffer(value, strip) for value in buffers}}
         for body in bodies:
             self.names = {}
-            self._line(f"#pragma omp simd{clauses if body is bodies[-1] else ''}")
-            self._line(f"for (int64_t {place} = 0; {place} < {count}; ++{place}) {{")
-            self.depth += 1
-            self._line(f"const int64_t {axis.name} = {first} + {place};")
-            self._statements(body)
-            self._close(1)
+            reductions = sweep.totals_in_register + sweep.of_rows if body is bodies[-1] else []
+            lanes = "" if in_strips else self._lanes(sweep, body, reductions, axis)
+            if lanes:
+                self._in_lanes(body, reductions, (axis.name, begin, end), lanes, places)
+                continue
+            self._line(f"#pragma omp simd{''.join(map(self._clause, reductions))}")
+            name, start, behind = (place, "0", count) if in_strips else (axis.name, begin, end)
+            self._line(f"for (int64_t {name} = {start}; {name} < {behind}; ++{name}) {{")
+            self._body(places, body)
+            self._line("}")
         self.rows = around
-        self._close(1)
+        self._close(int(in_strips))
+
+    def _body(self, places: Mapping[str, str], body: Sequence[Statement]) -> None:
+        """Statements, and in front of them those variables of places that are read, by them or by another one."""
+        self.depth += 1
+        begun, self.lines = self.lines, []
+        self._statements(body)
+        for name, text in reversed(tuple(places.items())):
+            if re.search(rf"\b{name}\b", "\n".join(self.lines)):
+                self.lines.insert(0, "    " * self.depth + f"const int64_t {name} = {text};")
+        self.lines = begun + self.lines
+        self.depth -= 1
+
+    def _lanes(self, sweep: Sweep, body: Sequence[Statement], reductions: Sequence[Reduction], axis: Axis) -> str:
+        """What lanes of the accumulators are called; "" where they have none: they are for whole vectors of one type."""
+        types = {reduction.value.dtype for reduction in reductions}
+        if len(types) != 1 or len(reductions) != len(sweep.reductions) or not is_known(axis.size) or axis.size % _LANES:
+            return ""
+        (type,) = types
+        is_whole = axis.name in self.whole if axis.name in self.spans else self._span(axis) == ("0", str(axis.size))
+        return _SUFFIXES.get(type.name, "") if is_whole and types_of(body) == types else ""
+
+    def _in_lanes(self, body: Sequence[Statement], reductions: Sequence[Reduction], span: Tuple[str, str, str], lanes: str,
+                  places: Mapping[str, str]) -> None:
+        """A loop that reduces, vector by vector: each lane has an accumulator of its own.  span: its variable, begin and end."""
+        (axis, begin, end), count, around = span, f"DY_LANES_{lanes}", self.running
+        first, lane = self.emitter.variable(f"{axis}_of"), self.emitter.variable("lane")
+        self.running = {**around, **{r.value: f"lanes_{self.emitter.local(r.value)}[{lane}]" for r in reductions}}
+        for reduction in reductions:
+            local, start = f"lanes_{self.emitter.local(reduction.value)}", start_of(reduction.op, reduction.value)
+            grown = [(c_type(reduction.value.dtype), local, start)]
+            grown += [(_nan_type(reduction), f"nan_{local}", "0")] if sees_nan(reduction.node) else []
+            for type, name, value in grown:
+                self._line(f"{type} {name}[{count}] __attribute__((aligned(64)));")
+                self._line(f"for (int {lane} = 0; {lane} < {count}; ++{lane}) {name}[{lane}] = {value};")
+        self._line(f"for (int64_t {first} = {begin}; {first} < {end}; {first} += {count})")
+        self.depth += 1
+        self._line("#pragma omp simd")
+        self._line(f"for (int {lane} = 0; {lane} < {count}; ++{lane}) {{")
+        self._body({axis: f"{first} + {lane}", **places}, body)
+        self._line("}")
+        self.depth -= 1
+        for reduction in reductions:
+            local = self.emitter.local(reduction.value)
+            self._line(f"sum_{local} = dy_joined_{reduction.op}_{lanes}(lanes_{local});")
+            if sees_nan(reduction.node):
+                self._line(f"nan_sum_{local} = dy_joined_nan_{lanes}(nan_lanes_{local});")
+        self.running = around
 
     def _open_strips(self, axis: Axis, begin: str, end: str, strip: int) -> Tuple[str, str]:
         """Open a loop over strips of a loop; gives the variables of where one begins, and of how many turns it has."""
@@ -331,7 +384,7 @@ class _Renderer:
         type = "double" if wide and reduction.op == "sum" and value.dtype.kind == "f" else accumulator_type(reduction.node)
         self._line(f"{type} {prefix}{local} = {start_of(reduction.op, value)};")
         if sees_nan(reduction.node):
-            self._line(f"int{8 * value.dtype.itemsize}_t nan_{prefix}{local} = 0;")
+            self._line(f"{_nan_type(reduction)} nan_{prefix}{local} = 0;")
 
     def _clause(self, reduction: Reduction) -> str:
         local = f"sum_{self.emitter.local(reduction.value)}"
@@ -366,6 +419,10 @@ class _Renderer:
         self._line("    #pragma omp simd")
         self._line(f"    for (int64_t k = 0; k < {size}; ++k) {combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
         self._line("}")
+
+
+def _nan_type(reduction: Reduction) -> str:
+    return f"int{8 * reduction.value.dtype.itemsize}_t"
 
 
 def _may_jam(nest: LoopNest, sweep: Sweep) -> bool:

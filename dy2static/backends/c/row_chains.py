@@ -121,7 +121,8 @@ def write_chain(emitter: Emitter, chain: Chain) -> None:
         return f"dy_gemm_{end}({turned}, {operand.turned}, {some}, {sizes}, 1, {a}, {b}, {operand.distance}, 0, {to}, {distance});"
 
     spans = {**_spans(nest, scores.shape, m, begin, some), nest.inner[-1].name: span.loop}
-    text = render(dataclasses.replace(nest, share=None), emitter, spans)
+    whole = (nest.inner[-1].name,) if span.is_whole else ()
+    text = render(dataclasses.replace(nest, share=None), emitter, spans, whole)
     made = [product(f"{left.at(m, begin)}, {left.distance}", left.turned, right.at(m, column=span.left), right,
                     f"{span.width}, {common_size(first)}", span.of(at_block[scores]), row), *text.lines]
     if mask is not None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, List, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from ...ir.dims import Size, is_known, may_exceed
 from ...ir.graph import Node, Value
@@ -46,25 +46,31 @@ def is_dear(expression: Expression) -> bool:
     return isinstance(expression, Apply) and (expression.node.op.name in _DEAR or any(map(is_dear, expression.operands)))
 
 
-def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0,
-             apart: int = 0, keeps: bool = True, target: Callable[[Value], Place] = place_of) -> LoopNest:
+def reads_bytes(value: Value, arrays: Iterable[Value]) -> bool:
+    """Whether some of these arrays, of which elements of ``value`` are computed, have elements of a byte, and it has not."""
+    return value.dtype.itemsize >= 4 and any(array.dtype.itemsize == 1 for array in arrays)
+
+
+def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0, apart: int = 0,
+             keeps: bool = True, vectors: bool = True, target: Callable[[Value], Place] = place_of) -> LoopNest:
     """The loop nest of a group.
 
     place: where the elements of a value are.  stored: whether a value must be in memory.  images: of what comes one after the
     other; if given, the outermost loop is shared image by image, however little work that is.  apart: so many axes have loops of
     their own, in a group without rows.  keeps: whether elements of a row that are not cheap have a row buffer; without, each sweep
-    that reads them computes them again.  target: where the elements of a value that the group makes are put.
+    that reads them computes them again.  vectors: whether the innermost loop takes as many elements at a time as a vector has of
+    the narrowest type, so that what reads bytes is not cheap.  target: where the elements of a value that the group makes are put.
 
     Linear in nodes times the sweeps that need them again.
     """
-    return _Schedule(group, place, stored, apart, keeps, target).nest(images)
+    return _Schedule(group, place, stored, apart, keeps, vectors, target).nest(images)
 
 
 class _Schedule:
     """The decisions for one group."""
 
     def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int, keeps: bool,
-                 target: Callable[[Value], Place]):
+                 vectors: bool, target: Callable[[Value], Place]):
         self.group, self.place, self.stored, self.keeps, self.target = group, place, stored, keeps, target
         self.makers = {node.outputs[0]: node for node in group.nodes}
         self.places = self._places()
@@ -72,7 +78,7 @@ class _Schedule:
         axes = range(len(group.shape))
         self.outer = self._loops("i", axes[:split])
         self.inner = self._loops("i", axes[split:apart]) + self._loops("j", axes[max(split, apart):])
-        self.kept = tuple(dict.fromkeys(self._wanted_later()))
+        self.kept = self._kept(vectors)
         self.here: Set[Value] = set()                       # elements that the sweep at hand has made
         self.body: List[Statement] = []
 
@@ -149,23 +155,36 @@ class _Schedule:
 
     # Later sweeps
 
-    def _wanted_later(self) -> List[Value]:
-        """Elements that a later sweep reads, which are neither in memory nor cheap to compute again."""
+    def _kept(self, vectors: bool) -> Tuple[Value, ...]:
+        """Elements that have a row buffer: those that read bytes only where there is room."""
+        kept, dear = (tuple(dict.fromkeys(self._wanted_later(with_bytes))) for with_bytes in (vectors, False))
+        size = self._row_size()
+        return kept if is_known(size) and size * sum(value.dtype.itemsize for value in kept) <= OWN_BYTES else dear
+
+    def _wanted_later(self, with_bytes: bool) -> List[Value]:
+        """Elements that a later sweep reads, which are neither in memory nor cheap to compute again.  with_bytes: what reads bytes
+        is not cheap.
+        """
         found: List[Value] = []
         for node in self.group.nodes:
             sweep = self._sweep_of(node)
             if sweep is not None:
                 for operand in node.inputs:
-                    found += self._dear_before(self.place(operand).base, sweep)
+                    found += self._dear_before(self.place(operand).base, sweep, with_bytes)
         return found
 
-    def _dear_before(self, value: Value, sweep: int) -> List[Value]:
+    def _dear_before(self, value: Value, sweep: int, with_bytes: bool) -> List[Value]:
         group = self.group
         if value not in group.elements or group.sweep[value] >= sweep or self.stored(value):
             return []
-        if self.keeps and self._work(value) > _CHEAP:
+        if self.keeps and (self._work(value) > _CHEAP or with_bytes and reads_bytes(value, self._arrays(value))):
             return [value]
-        return [item for v in self.makers[value].inputs for item in self._dear_before(self.place(v).base, sweep)]
+        return [item for v in self.makers[value].inputs for item in self._dear_before(self.place(v).base, sweep, with_bytes)]
+
+    def _arrays(self, value: Value) -> List[Value]:
+        """The arrays from which the node of an element reads one for each."""
+        places = [self.place(v) for v in self.makers[value].inputs]
+        return [place.base for place in places if place.base.ndim and place.base not in self.group.values()]
 
     def _work(self, value: Value) -> int:
         node = self.makers[value]

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "dy2static_lanes.h"
+
 /* Columns of a multiple of this: loops that read bytes of a mask do so many elements at a time, and what is left one by one. */
 #ifdef __AVX512BW__
 enum { DY_KEPT_TOGETHER = 64 };
@@ -12,21 +14,33 @@ enum { DY_KEPT_TOGETHER = 64 };
 enum { DY_KEPT_TOGETHER = 32 };
 #endif
 
+/* Rows, which are apart in memory, that are fetched early. */
+enum { DY_ROWS_EARLY = 8 };
+
+/* A number whose highest bit is set where the magnitude of x has more bits than `most`. */
+#define DY_BEYOND(T, BITS, x, most) ((most) - (((union { T number; BITS bits; }){x}).bits & (((BITS)1 << (8 * sizeof(BITS) - 1)) - 1)))
+
 /* Whether none of these numbers is NaN, infinite or so large that a sum of products could be.  Bits are compared: that raises no flags. */
 #define DY_DEFINE_MODERATE(T, BITS, LIMIT, NAME)                                                                        \
     static inline int dy_moderate_##NAME(const T *x, const int64_t rows, const int64_t columns, const int64_t distance) \
     {                                                                                                                   \
         const T limit = LIMIT;                                                                                          \
-        BITS most, beyond = 0;                                                                                          \
+        BITS most, beyond[DY_LANES_##NAME] __attribute__((aligned(64))) = {0}, rest = 0;                                \
         memcpy(&most, &limit, sizeof most);                                                                             \
-        for (int64_t i = 0; i < rows; i++, x += distance)                                                               \
-            _Pragma("omp simd reduction(|:beyond)")                                                                     \
-            for (int64_t j = 0; j < columns; j++) {                                                                     \
-                BITS bits;                                                                                              \
-                memcpy(&bits, x + j, sizeof bits);                                                                      \
-                beyond |= most - (bits & (((BITS)1 << (8 * sizeof(BITS) - 1)) - 1));                                    \
+        for (int64_t i = 0; i < rows; i++, x += distance) {                                                             \
+            int64_t j = 0;                                                                                              \
+            for (; j + DY_LANES_##NAME <= columns; j += DY_LANES_##NAME) {                                              \
+                __builtin_prefetch(x + (i + DY_ROWS_EARLY < rows ? DY_ROWS_EARLY * distance : 0) + j);                  \
+                _Pragma("omp simd")                                                                                     \
+                for (int lane = 0; lane < DY_LANES_##NAME; lane++)                                                      \
+                    beyond[lane] |= DY_BEYOND(T, BITS, x[j + lane], most);                                              \
             }                                                                                                           \
-        return !(beyond >> (8 * sizeof(BITS) - 1));                                                                     \
+            for (; j < columns; j++)                                                                                    \
+                rest |= DY_BEYOND(T, BITS, x[j], most);                                                                 \
+        }                                                                                                               \
+        for (int lane = 0; lane < DY_LANES_##NAME; lane++)                                                              \
+            rest |= beyond[lane];                                                                                       \
+        return !(rest >> (8 * sizeof(BITS) - 1));                                                                       \
     }
 DY_DEFINE_MODERATE(float, uint32_t, 1e15f, f32)
 DY_DEFINE_MODERATE(double, uint64_t, 1e140, f64)

@@ -33,7 +33,7 @@ from .vectors import width_of
 
 def render(group: Group, function: FunctionText) -> None:
     """Write the kernels of a group of nodes, and launch them."""
-    nest = schedule(group, function.places.of, function.stored, target=function.target)
+    nest = schedule(group, function.places.of, function.stored, vectors=False, target=function.target)
     if nest.totals:
         axes = summed_axes(nest)
         if axes is not None:
