@@ -15,10 +15,22 @@ enum {
     TURNED_COLUMNS = DY_BYTES == 16 ? DY_ROWS : 48          /* of C that are turned at a time: whole lines, and whole tiles */
 };
 
-/* Columns of C that are turned at a time.  With the longest vectors it pays only where lines of all rows fall into one set. */
+#ifdef DY_SQUARES
+enum { HAS_SQUARES = sizeof(DY_T) == sizeof(float) };
+#else
+enum { HAS_SQUARES = 0 };
+#endif
+
+/* Whether lines of all rows of C fall into one set of the cache. */
+static int falls_together(const int64_t ldc)
+{
+    return ldc * sizeof(DY_T) % SETS == 0;
+}
+
+/* Columns of C that are turned at a time.  With the longest vectors it pays for squares, and where lines fall into one set. */
 static int64_t turned_columns(const int64_t ldc)
 {
-    return DY_BYTES == 64 && ldc * sizeof(DY_T) % SETS ? DY_ROWS : TURNED_COLUMNS;
+    return DY_BYTES == 64 && !HAS_SQUARES && !falls_together(ldc) ? DY_ROWS : TURNED_COLUMNS;
 }
 
 /* One step of all sums: elements of rows of B, `next` behind those of `at`, times a row of a panel. */
@@ -172,12 +184,39 @@ DY_INLINE int put_eights(const DY_T *tile, const int height, const DY_T beta, DY
     return next;
 }
 
+/* Of sixteen columns of a tile, the rows that come in sixteens, to sixteen rows of C: whole lines; gives how many rows that are. */
+DY_INLINE int put_squares(const DY_T *tile, const int height, const DY_T beta, DY_T *c, const int64_t ldc)
+{
+    int next = 0;
+#ifdef DY_SQUARES
+    for (; sizeof(DY_T) == sizeof(float) && next + 16 <= height; next += 16) {
+        float *const to = (float *)c + next, turned[256] __attribute__((aligned(64)));
+        if (beta == 0) {
+            turn_square((const float *)tile + next * COLUMNS, COLUMNS, to, ldc);
+            continue;
+        }
+        turn_square((const float *)tile + next * COLUMNS, COLUMNS, turned, 16);
+        for (int t = 0; t < 16; t++) {
+            dy_sixteen_unaligned *const at = (dy_sixteen_unaligned *)(to + t * ldc);
+            *at = *(const dy_sixteen *)(turned + 16 * t) + (float)beta * *at;
+        }
+    }
+#else
+    (void)tile, (void)height, (void)beta, (void)c, (void)ldc;
+#endif
+    return next;
+}
+
 /* C = tile + beta * C, where the tile is transposed: `height` rows, COLUMNS apart, for as many columns of C; `columns` for its rows. */
 static void put_turned(const DY_T *tile, const int height, const int64_t columns, const DY_T beta, DY_T *c, const int64_t ldc)
 {
+    const int64_t sixteens = HAS_SQUARES && !falls_together(ldc) ? columns / 16 * 16 : 0;
+    int squares = 0;                                    /* rows of the tile that are done of these columns */
+    for (int64_t s = 0; s < sixteens; s += 16)
+        squares = put_squares(tile + s, height, beta, c + s * ldc, ldc);
     int64_t s = 0;
     for (; s + 4 <= columns && height >= 4; s += 4) {
-        int next = put_eights(tile + s, height, beta, c + s * ldc, ldc);
+        int next = s < sixteens ? squares : put_eights(tile + s, height, beta, c + s * ldc, ldc);
         for (; next < height; next += 4) {
             const int r = next + 4 > height ? height - 4 : next;        /* the last ones overlap: they are not added twice */
             DY_T *const to = c + s * ldc + r;
@@ -197,7 +236,7 @@ static void put_turned(const DY_T *tile, const int height, const int64_t columns
         }
     }
     for (; s < columns; s++)
-        for (int r = 0; r < height; r++)
+        for (int r = s < sixteens ? squares : 0; r < height; r++)
             c[s * ldc + r] = tile[r * COLUMNS + s] + (beta == 0 ? 0 : beta * c[s * ldc + r]);
 }
 
