@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, P
 
 import chainer
 import gast
+from chainer.training.updaters import StandardUpdater
 
 from ..conversion import load_around, load_made, tree_of
 from ..errors import Dy2StaticError
@@ -46,6 +47,9 @@ _MOST_OF_ONE_CODE = 3
 
 #: As Chainer has it: somebody may replace it later.
 _LINK_CALL = chainer.Link.__call__
+
+#: What the step of a class derived from it may call; Python gets the data in it.
+STANDARD_STEP: types.FunctionType = StandardUpdater.update_core
 
 #: The modules of a library whose functions call Links, which may be the user's.
 _CALLING_LINKS = ("chainer.links", "chainer.sequential")
@@ -225,7 +229,7 @@ class Parts:
     def _may_be_compiled(self, function: types.FunctionType) -> bool:
         """Whether a function that Python calls between parts may be compiled, and whether it is not made anew in each call."""
         module = function.__module__ or ""
-        calls_links = module.startswith(_CALLING_LINKS) or function is UPDATE
+        calls_links = module.startswith(_CALLING_LINKS) or function in (UPDATE, STANDARD_STEP)
         if is_library(module) and not calls_links or is_left_alone(function) or is_generated(function):
             return False
         if not _LOOKING_AT_FRAMES.isdisjoint(function.__code__.co_names):
