@@ -208,6 +208,8 @@ class Materialiser:
             return DictOf(tuple([(self.build(key), self.build(part)) for key, part in pairs_of(item)]))
         if kind is set and not any(is_symbolic(part) and type(part) is not SymbolicText for part in item):
             return SetOf(tuple([self.build(part) for part in item]))
+        if isinstance(item, types.MethodType) and type(item.__self__) in (StagedList, TextKeyed):
+            return Call(getattr, (self.build(item.__self__), Const(item.__func__.__name__)))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
             return Method(self.build(item.__func__), self.build(item.__self__))
         if is_static_method(item):

@@ -533,3 +533,18 @@ def test_a_view_that_a_decision_chose_is_written_by_a_line_between_parts(backend
             np.testing.assert_allclose(static(given), f(expected), rtol=1e-5)
         np.testing.assert_array_equal(given, expected)
     assert static.stats()["programs"] > 0
+
+
+@pytest.mark.parametrize("name", ["remove", "index", "count"])
+def test_a_method_of_a_list_compares_arrays(name):
+    """A line of Python between parts calls it, of the list that was made."""
+    def f(items):
+        made = list(items)
+        getattr(made, name)(items[1])
+        return F.sum(items[0][0])
+
+    items = [(array(3), 1), (array(3, seed=1), 2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        with pytest.raises(ValueError, match="truth value of an array"):
+            to_static(f)(items)
