@@ -10,6 +10,7 @@ from ..backends.base import Backend, Compilation, Executable
 from ..backends.host.backend import NUMPY
 from ..errors import RunError
 from ..ir.graph import Graph, Value
+from ..ir.types import Tensor
 from ..runtime.clocks import Clock
 from ..runtime.collection import uncollected
 from ..runtime.profile import Profile
@@ -113,9 +114,17 @@ class BackwardCompilation:
 
 
 def _program(function: Executable, known: Facts, **more: Any) -> BackwardProgram:
-    return BackwardProgram(function.call, known.operands, known.connected, arenas_of(function), source=function.source,
-                           origins=function.origins, conditions=known.conditions, bools=known.bools, depends=known.depends,
-                           footprint=function.footprint, **more)
+    return BackwardProgram(function.call, known.operands, known.expected, known.connected, arenas_of(function),
+                           source=function.source, origins=function.origins, conditions=known.conditions, bools=known.bools,
+                           depends=known.depends, footprint=function.footprint, **more)
+
+
+def _expected(kind: Any) -> Optional[Tuple[Tuple[int, ...], str]]:
+    """The shape and dtype of an array on the CPU, where its sizes are known."""
+    if type(kind) is not Tensor or kind.device:
+        return None
+    sizes = tuple([n for n in kind.shape if isinstance(n, int)])
+    return (sizes, kind.dtype.str) if len(sizes) == len(kind.shape) else None
 
 
 class _Derived:
@@ -153,7 +162,8 @@ class _Derived:
         """What is known of it besides."""
         joint, origins = self.joint, self.joint.origins(self.extras)
         conditions, connected = joint.gradients.conditions, joint.gradients.connected
-        return Facts(tuple([origins[v] for v in self.graph.inputs]), self.connected,
+        inputs = self.graph.inputs
+        return Facts(tuple([origins[v] for v in inputs]), tuple([_expected(v.type) for v in inputs]), self.connected,
                      tuple([(i, joint.count + conditions.index(c)) for i, c in enumerate(connected) if isinstance(c, Value)]),
                      len(conditions), dependencies.depends)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -45,6 +45,7 @@ class Facts(NamedTuple):
     """What is known of a backward program besides its function: see `runtime.segment.BackwardProgram`."""
 
     operands: Tuple[Tuple[str, int], ...]
+    expected: Tuple[Optional[Tuple[Tuple[int, ...], str]], ...]
     connected: Tuple[bool, ...]
     conditions: Tuple[Tuple[int, int], ...]
     bools: int

@@ -20,7 +20,7 @@ from ..errors import RunError
 from . import hooks, node
 from .collection import uncollected
 from .hooks import stage
-from .node import CompiledFunction, current
+from .node import CompiledFunction, current, is_replaced
 from .progress import shown
 from .segment import ArenaLease, BackwardProgram
 from .traceback import show_user_line
@@ -97,6 +97,8 @@ def prepared(variable: Variable) -> Optional[Tuple[CompiledFunction, BackwardPro
     if program is None or not program.is_plain or len(nodes) != len(targets):
         return None
     held, one = function.held, ONES[array.dtype].copy()
+    if is_replaced(held, program):
+        return None
     operands = [one if k < 0 else current(held[k]) for k in program.takes]
     return function, program, tuple(operands), tuple(leaves)
 

@@ -13,6 +13,7 @@ import chainer
 import numpy as np
 from chainer.variable import Variable, VariableNode
 
+from ..errors import RunError
 from . import hooks
 from .segment import ArenaLease, BackwardProgram, Segment
 from .traceback import show_user_line
@@ -118,6 +119,16 @@ def current(held: Any) -> Any:
     return held._data if type(held) is VariableNode else held
 
 
+def is_replaced(held: Sequence[Any], program: BackwardProgram) -> bool:
+    """Whether a Variable has been given an array of another shape or dtype since the call, for which the program is not made."""
+    for (kind, k), known in zip(program.operands, program.expected):
+        if kind == "held" and known is not None and type(held[k]) is VariableNode:
+            array = held[k]._data
+            if array is not None and (array.shape, array.dtype.str) != known:
+                return True
+    return False
+
+
 def _fitting(node: CompiledFunction, output: Any, gradient: Variable) -> Variable:
     """The gradient of an output in the shape and dtype that the backward is made for.
 
@@ -133,6 +144,9 @@ def _fitting(node: CompiledFunction, output: Any, gradient: Variable) -> Variabl
 
 def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Sequence[Variable]) -> Tuple[Any, ...]:
     held = node.held
+    if is_replaced(held, program):
+        raise RunError(f"{node.label}: a Variable was given an array of another shape or dtype between the call and its backward",
+                       hint="call the function again before `backward`")
     operands = [current(held[k]) if kind == "held" else given[k].array for kind, k in program.operands]
     lease = None if program.pool is None else ArenaLease(program.pool)
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple
 
+import numpy as np
+
 from ..errors import Location
 from ..threads.alive import Alive
 from ..threads.locks import lock
@@ -128,6 +130,7 @@ class BackwardProgram:
 
     run: ``run(arena, *operands) -> (gradients of the connected targets..., bools..., extras...)``, arrays.
     operands: the origin of each operand.
+    expected: the shape and dtype of each operand; None where it is no array on the CPU, or has free sizes.
     connected: per target, whether a gradient exists at all (None otherwise, as in eager).
     pool: where its arenas come from; None when it needs none.
     again: the segment that this program is itself, for gradients of the gradients; None where not wanted.
@@ -139,11 +142,13 @@ class BackwardProgram:
         tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints, bools and tuples of
         these; it also gives, per target, whether what is given depends on it (else its gradient is None).
     is_plain: it gives every target a gradient, whatever happens, and nothing else.
-    takes: per operand, the index of what the node holds, or -1 for the first output gradient.
+    takes: per operand, the index of what the node holds, or -1 for the first output gradient.  expects: what is expected of it if
+        it is the array of a Variable, which the user may have replaced: for `guard_tests.fits`, or None.
     """
 
     run: Callable[..., Tuple]
     operands: Tuple[Origin, ...]
+    expected: Tuple[Optional[Tuple[Tuple[int, ...], str]], ...]
     connected: Tuple[bool, ...]
     pool: Optional[ArenaPool] = None
     again: Optional["Segment"] = None
@@ -158,8 +163,12 @@ class BackwardProgram:
     footprint: Footprint = Footprint()
     is_plain: bool = field(init=False)
     takes: Tuple[int, ...] = field(init=False)
+    expects: Tuple[Optional[Tuple[bytes, np.dtype]], ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.expects = tuple([
+            None if known is None or kind != "held" else (np.array(known[0], np.int64).tobytes(), np.dtype(known[1]))
+            for (kind, _), known in zip(self.operands, self.expected)])
         self.takes = tuple([k if kind == "held" else -1 for kind, k in self.operands])
         self.is_plain = (self.again is None and self.depends_in_run is None and not self.conditions and not self.bools
                          and all(self.connected) and all([kind == "held" or k == 0 for kind, k in self.operands]))

@@ -208,3 +208,28 @@ def test_gradients_of_other_types(backend):
     for shape in ((2, 2), (4, 2), (1, 2)):
         with pytest.raises(ValueError, match="shape"):
             chainer.grad([f(x)], [x], [chainer.Variable(np.ones(shape, "f"))])
+
+
+@pytest.mark.parametrize("how", ["backward", "grad"])
+@pytest.mark.parametrize("replaced", [np.ones((2, 3), "f"), np.ones((80, 30), "f"), np.ones((40, 30))], ids=["small", "large", "double"])
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_arrays_of_other_types_before_backward(backend, replaced, how):
+    """A backward is made for the shapes of the call: it does not read what has another one."""
+    link, x = L.Linear(30, 40), chainer.Variable(array(8, 30))
+    loss = to_static(lambda x: F.sum(F.tanh(link(x)) * link(x)), backend=backend)
+
+    def gradients():
+        link.cleargrads()
+        y = loss(x)
+        link.W.array, before = replaced, link.W.array
+        try:
+            return y.backward() if how == "backward" else chainer.grad([y], [x])
+        finally:
+            link.W.array = before
+
+    for _ in range(3):                                  # also where everything has been compiled
+        loss(x).backward()
+        with pytest.raises(dy2static.errors.RunError, match="another shape or dtype"):
+            gradients()
+    replaced = link.W.array * 2
+    gradients()

@@ -2,25 +2,27 @@
 
 static PyObject *or_none(PyObject *object) { return object ? object : NONE; }
 
+/* Whether an object is an array of the shape and dtype of a tuple (bytes, dtype); less than 0 on an error. */
+static int fits(PyObject *wanted, PyObject *object)
+{
+    const char *shape = wanted ? PyBytes_AsString(PyTuple_GetItem(wanted, 0)) : 0;
+    const dy_ndarray *array = (const dy_ndarray *)object;
+    if (!shape)
+        return -1;
+    if (object->type != dy_array_type || 8 * (intptr_t)array->dimensions != PyBytes_Size(PyTuple_GetItem(wanted, 0))
+        || memcmp(array->shape, shape, 8 * (size_t)array->dimensions))
+        return 0;
+    PyObject *dtype = PyTuple_GetItem(wanted, 1);
+    return (PyObject *)array->dtype == dtype ? 1 : PyObject_RichCompareBool((PyObject *)array->dtype, dtype, 2);
+}
+
 /* fits(expected, array, ...) */
 PyObject *hot_fits(PyObject *self, PyObject *const *args, intptr_t count)
 {
-    for (intptr_t i = 1; i < count; i++) {
-        PyObject *wanted = PyTuple_GetItem(args[0], i - 1);
-        const char *shape = wanted ? PyBytes_AsString(PyTuple_GetItem(wanted, 0)) : 0;
-        const dy_ndarray *array = (const dy_ndarray *)args[i];
-        if (!shape)
-            return 0;
-        if (array->head.type != dy_array_type || 8 * (intptr_t)array->dimensions != PyBytes_Size(PyTuple_GetItem(wanted, 0))
-            || memcmp(array->shape, shape, 8 * (size_t)array->dimensions))
-            return truth(0);
-        if ((PyObject *)array->dtype != PyTuple_GetItem(wanted, 1)) {
-            const int same = PyObject_RichCompareBool((PyObject *)array->dtype, PyTuple_GetItem(wanted, 1), 2);
-            if (same != 1)
-                return same < 0 ? 0 : truth(0);
-        }
-    }
-    return truth(1);
+    int all = 1;
+    for (intptr_t i = 1; i < count && all == 1; i++)
+        all = fits(PyTuple_GetItem(args[0], i - 1), args[i]);
+    return all < 0 ? 0 : truth(all);
 }
 
 /* unchanged(known): `Known` of definitions.py has the fields */

@@ -52,8 +52,8 @@ static PyObject *program_of(PyObject *function, PyObject *targets, PyObject *tru
 
 static PyObject *operands_of(PyObject *function, PyObject *program, PyObject *array)
 {
-    PyObject *takes = peek(program, s_takes), *held = peek(function, s_held), *operands = 0;
-    if (!is(takes, &PyTuple_Type) || !is(held, &PyTuple_Type))
+    PyObject *takes = peek(program, s_takes), *held = peek(function, s_held), *expects = peek(program, s_expects), *operands = 0;
+    if (!is(takes, &PyTuple_Type) || !is(held, &PyTuple_Type) || !is(expects, &PyTuple_Type))
         return 0;
     const intptr_t count = PyTuple_Size(takes);
     operands = PyTuple_New(count);
@@ -62,9 +62,12 @@ static PyObject *operands_of(PyObject *function, PyObject *program, PyObject *ar
     for (intptr_t i = 0; i < count && !failed; i++) {
         const long k = PyLong_AsLong(PyTuple_GetItem(takes, i));
         PyObject *found = k < 0 ? seed : PyTuple_GetItem(held, k);
-        if (is(found, k_VariableNode))
+        if (is(found, k_VariableNode)) {
+            PyObject *expected = PyTuple_GetItem(expects, i);
             found = peek(found, s__data);
-        failed = !found || PyTuple_SetItem(operands, i, given(found));
+            failed = found && expected != NONE && found != NONE && fits(expected, found) != 1;      /* the user has replaced it */
+        }
+        failed = failed || !found || PyTuple_SetItem(operands, i, given(found));
     }
     drop(seed);
     if (!failed)
