@@ -11,6 +11,7 @@ import numpy as np
 from chainer.functions.array.get_item import GetItem
 from chainer.functions.array.scatter_add import ScatterAdd
 
+from ..errors import Location
 from ..heap.global_state_guard import is_other, undrawn
 from ..heap.naming import identifier
 from ..heap.ownership import is_altered, is_library
@@ -85,7 +86,7 @@ class ChainerCalls:
         made = tuple(self.capture.builder.nodes[start:])
         self.capture.array_writes.applied(node, made, given, outputs, connected)
         if relied and connected:
-            self.capture.array_writes.overwritten.relied(outputs)
+            self.capture.array_writes.overwritten.relied(outputs, relied)
         results = tuple([self.result(v, values, any(requires), connected) for v in outputs])
         for variable in results:
             variable.__dict__["siblings"] = results
@@ -111,13 +112,13 @@ class ChainerCalls:
         state = state_of(node)
         return found + arrays_in([value for name, value in holder.__dict__.items() if name not in state])
 
-    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> bool:
+    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> List[Optional[Location]]:
         """What backward will read is the array itself, if it is one of the user's that was written.
 
-        Gives whether it is the array of a Variable of the user's.
+        Gives the lines that wrote arrays of Variables of the user's.
         """
         required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
-        relied = False
+        relied: List[Optional[Location]] = []
         if not chainer.config.enable_backprop or not required:
             return relied
         own = {id(x._data[0]): x for x in required if isinstance(x, SymbolicVariable) and "source" in x.__dict__}
@@ -125,7 +126,7 @@ class ChainerCalls:
             if id(array) not in own:
                 self.capture.array_writes.by_reference(array)
             elif self.capture.array_writes.is_written(array) or self.capture.rebound_arrays.has(own[id(array)]):
-                relied = True
+                relied.append(self.capture.rebound_arrays.at(own[id(array)]) or self.capture.array_writes.written_at(array))
                 self.capture.gradients.know_again(own[id(array)])
         return relied
 

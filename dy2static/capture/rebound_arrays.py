@@ -1,8 +1,10 @@
 """Variables of the user's that are given another array: ``parameter.array = a``."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Type
 
+from ..errors import Location
+from ..heap.locations import user_location
 from ..record.guards import IdentityMatch
 from ..record.paths import Attribute, Source
 from ..record.writes import RebindArray, Write
@@ -13,11 +15,12 @@ if TYPE_CHECKING:
 
 
 class _Rebound:
-    """One Variable.  before: its array at the start.  given: what it has now, and stored: as last written back."""
+    """One Variable.  before: its array at the start.  given: what it has now, and stored: as last written back.  at: the line."""
 
     def __init__(self, variable: SymbolicVariable):
         self.variable, self.before = variable, variable._data[0]
         self.given = self.stored = self.before
+        self.at = user_location()
 
 
 class ReboundArrays:
@@ -46,6 +49,11 @@ class ReboundArrays:
     def has(self, variable: SymbolicVariable) -> bool:
         """Whether a Variable has another array than at the start."""
         return id(variable) in self._rebound
+
+    def at(self, variable: SymbolicVariable) -> Optional[Location]:
+        """The line that first gave a Variable another array."""
+        known = self._rebound.get(id(variable))
+        return None if known is None else known.at
 
     def changes(self) -> List[Tuple[Source, Type[Write], Any, Any]]:
         """The arrays that are new since the last call."""

@@ -24,6 +24,7 @@ class Overwritten:
         self.capture = capture
         self.spent: Optional[Location] = None
         self._relied: Set[Value] = set()                # results that were computed from Variables after a write into these
+        self._before: List[Optional[Location]] = []     # the lines that wrote them
         self._found: Dict[Value, Application] = {}      # results whose backward would read what was written since
         self._depths: Dict[Value, int] = {}             # how deep the write was
         self._lost: Set[Value] = set()                  # results whose backward would read another array by now
@@ -35,13 +36,13 @@ class Overwritten:
 
     def state(self) -> Tuple:
         """How far it has come, for `go_back`."""
-        return (set(self._relied), dict(self._found), dict(self._depths), set(self._lost), set(self._passed),
+        return (set(self._relied), list(self._before), dict(self._found), dict(self._depths), set(self._lost), set(self._passed),
                 {key: list(found) for key, found in self._readers.items()}, self._at, self._wrote_own, self._lost_inside)
 
     def go_back(self, state: Tuple) -> None:
         """As it was: what has been captured since is not part of the graph."""
-        relied, found, depths, lost, passed, readers, self._at, self._wrote_own, self._lost_inside = state
-        self._relied, self._found, self._depths = set(relied), dict(found), dict(depths)
+        relied, before, found, depths, lost, passed, readers, self._at, self._wrote_own, self._lost_inside = state
+        self._relied, self._before, self._found, self._depths = set(relied), list(before), dict(found), dict(depths)
         self._lost, self._passed = set(lost), set(passed)
         self._readers = {key: list(found) for key, found in readers.items()}
 
@@ -51,9 +52,10 @@ class Overwritten:
         """A function got an array: its backward may read it."""
         self._readers.setdefault(id(array), []).append(application)
 
-    def relied(self, outputs: Sequence[Value]) -> None:
-        """Note results that were computed from a Variable of the user's whose array was written before."""
+    def relied(self, outputs: Sequence[Value], before: Sequence[Optional[Location]]) -> None:
+        """Note results that were computed from Variables of the user's whose arrays were written before, by these lines."""
         self._relied.update(outputs)
+        self._before += before
         self._at = self._at or user_location()
 
     def write(self, arrays: Sequence[SymbolicArray], is_own: bool) -> None:
@@ -103,13 +105,16 @@ class Overwritten:
 
         out_of_reach: values through which no gradient goes that the caller can ask for.
         What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients.
-        A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.
+        A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.  So
+        lines may run between parts that wrote what was read afterwards only.
         """
         reading = {*self._found, *self._relied, *self._lost} - out_of_reach
         if not (reading or self._lost_inside):
             return
         if self._lost_inside or not self._passed.issuperset(reading):
-            self.capture.abort("a `backward` after the call may read an array that is changed in place or replaced", at=self._at,
+            is_before = not self._lost_inside and reading.isdisjoint((*self._found, *self._lost)) and None not in self._before
+            self.capture.abort("a `backward` after the call may read an array that is changed in place or replaced",
+                               at=self._before[0] if is_before else self._at,
                                hint="call `backward` inside the compiled function, before the change, or compute a new array",
-                               whole=bool(self._relied) or self._wrote_own)
+                               whole=not is_before and (bool(self._relied) or self._wrote_own))
         self.spent = self._at

@@ -313,6 +313,11 @@ class ArrayWrites:
         memory = array.memory
         return memory is not None and memory.source is not None and memory.contents is not memory.initial
 
+    def written_at(self, array: SymbolicArray) -> Optional[Location]:
+        """The line that first wrote an array of the user's."""
+        memory = array.memory
+        return None if memory is None or memory.source is None else self.written.get(memory.source)
+
     def by_reference(self, array: Any) -> None:
         """Before something keeps an array of the user's: let the graph hold the array itself, with what was written."""
         if not self.is_written(array):

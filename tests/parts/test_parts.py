@@ -371,6 +371,19 @@ def left_before_a_name_has_a_value(compile):
     return compile(f), []
 
 
+def writes_parameters_before_they_are_used(compile):
+    """The lines that write them run as Python: a `backward` after the call reads what they wrote."""
+    links = [L.Linear(4, 4, initialW=array(4, 4, seed=k)) for k in range(2)]
+
+    def f(x, w):
+        h = F.tanh(x) * w
+        links[0].W.array *= np.tri(4, dtype="f")
+        h = F.tanh(links[0](h))
+        links[1].W.array = np.clip(links[1].W.array, -0.5, 0.5)
+        return F.sum(links[1](h) * 2) * F.sum(links[0].W)
+    return compile(f), links
+
+
 def of_a_lambda(compile):
     return compile(lambda x, w: F.sum(broken(F.tanh(x) * w)) * in_parts(x, w)), []
 
