@@ -1,10 +1,15 @@
 """Lines of C that reduce: where an accumulator starts, and how elements and other accumulators are added to it."""
 from __future__ import annotations
 
+import math
+from typing import List
+
 import numpy as np
 
 from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
+
+SUFFIXES = {"float32": "f32", "float64": "f64"}
 
 #: The C operators of reductions that have one.
 COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
@@ -59,3 +64,23 @@ def combined(node: Node, target: str, operand: str) -> str:
     sign = ">" if op == "max" else "<"
     unordered = f" || {operand} != {operand}" if sees_nan(node) else ""
     return f"{target} = ({operand} {sign} {target}{unordered}) ? {operand} : {target};"
+
+
+def joined(node: Node, sums: str, count: int, target: str, local: str) -> List[str]:
+    """Add up what ``count`` shares have summed: ``sums``, one after the other.
+
+    target: the array of the result, or "" if a number is all that is wanted.  local: the name of that number, if it has no axes.
+    """
+    (value,) = node.outputs
+    size = math.prod(value.shape)
+    if value.ndim == 0:
+        lines = [f"{c_type(value.dtype)} {local} = {sums}[0];",
+                 f"for (int64_t k = 1; k < {count}; ++k) {combined(node, local, f'{sums}[k]')}"]
+        return lines + ([f"{target}[0] = {local};"] if target else [])
+    if node.op.name == "sum" and value.dtype.name in SUFFIXES:
+        return [f"dy_join_{SUFFIXES[value.dtype.name]}({target}, {sums}, {count}, {size});"]
+    return [f"memcpy({target}, {sums}, {size * value.dtype.itemsize});",
+            f"for (int64_t b = 1; b < {count}; ++b) {{",
+            "    #pragma omp simd",
+            f"    for (int64_t k = 0; k < {size}; ++k) {combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}",
+            "}"]

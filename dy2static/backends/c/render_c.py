@@ -19,19 +19,17 @@ from ..loops.ir import (
     Load,
     Local,
     LoopNest,
-    Part,
     Recall,
     Reduction,
     Statement,
     Sweep,
 )
 from ..loops.schedule import is_dear
-from .accumulators import COMBINE, accumulated, accumulator_type, combined, merged, sees_nan, start_of
+from .accumulators import COMBINE, SUFFIXES, accumulated, accumulator_type, combined, joined, merged, sees_nan, start_of
+from .addresses import address_text, loops_of
 from .distribution import distribute, types_of
 from .emitter import Emitter
 from .turned_loads import HEIGHT, WIDTH, corner, turned_loads
-
-_SUFFIXES = {"float32": "f32", "float64": "f64"}
 
 #: So many turns of a loop are done together where that saves memory traffic, in bodies of at most so many statements.
 _JAMMED, _SMALL = 4, 8
@@ -57,11 +55,14 @@ def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]
     """
     renderer = _Renderer(nest, emitter, spans, whole)
     renderer.write()
-    lines, renderer.lines = renderer.lines, []
+    after: List[str] = []
     for total in nest.totals:
-        if total.value in renderer.sums:
-            renderer.join(total)
-    return NestText(renderer.before, lines, renderer.lines)
+        value = total.value
+        if value in renderer.sums:
+            assert nest.share is not None
+            target = emitter.name(value) if value.ndim or total.stored else ""
+            after += joined(total.node, renderer.sums[value], nest.share.shares, target, "" if value.ndim else emitter.local(value))
+    return NestText(renderer.before, renderer.lines, after)
 
 
 class _Renderer:
@@ -215,7 +216,7 @@ class _Renderer:
             return ""
         (type,) = types
         is_whole = axis.name in self.whole if axis.name in self.spans else self._span(axis) == ("0", str(axis.size))
-        return _SUFFIXES.get(type.name, "") if is_whole and types_of(body) == types else ""
+        return SUFFIXES.get(type.name, "") if is_whole and types_of(body) == types else ""
 
     def _in_lanes(self, body: Sequence[Statement], reductions: Sequence[Reduction], span: Tuple[str, str, str], lanes: str,
                   places: Mapping[str, str]) -> None:
@@ -300,7 +301,7 @@ class _Renderer:
         column, columns = self._open_strips(inner, *self._span(inner), WIDTH)
         for load in turned:
             name, type, apart = self.emitter.variable("square"), load.array.dtype, dict(load.address.terms)[inner.name]
-            source = f"{self.emitter.name(load.array)} + {_address(corner(load, {axis.name: row, inner.name: column}))}"
+            source = f"{self.emitter.name(load.array)} + {address_text(corner(load, {axis.name: row, inner.name: column}))}"
             self._line(f"{c_type(type)} {name}[{HEIGHT * WIDTH}] __attribute__((aligned(64)));")
             self._line(f"dy_turn_{type.itemsize}({source}, {apart}, {columns}, {rows}, {name}, {WIDTH});")
             self.turned[load] = f"{name}[({axis.name} - {row}) * {WIDTH} + {inner.name} - {column}]"
@@ -318,7 +319,8 @@ class _Renderer:
             if isinstance(statement, Define):
                 self._define(statement.value, self._text(statement.expression), statement.store)
                 if statement.keep is not None:
-                    self._line(f"{self.rows[statement.value]}[{_address(statement.keep)}] = {self.emitter.local(statement.value)};")
+                    place = f"{self.rows[statement.value]}[{address_text(statement.keep)}]"
+                    self._line(f"{place} = {self.emitter.local(statement.value)};")
             elif isinstance(statement, Recall):
                 self._recall(statement)
             else:
@@ -328,7 +330,7 @@ class _Renderer:
         local = self.emitter.local(value)
         self._line(f"const {c_type(value.dtype)} {local} = {text};")
         if store is not None:
-            self._line(f"{self.emitter.name(value)}[{_address(store)}] = {local};")
+            self._line(f"{self.emitter.name(value)}[{address_text(store)}] = {local};")
 
     def _recall(self, statement: Recall) -> None:
         value, text = statement.value, self._text(statement.expression)
@@ -351,9 +353,9 @@ class _Renderer:
         if isinstance(expression, Load) and expression in self.turned:
             return self.turned[expression]
         if isinstance(expression, Load):
-            return self.emitter.read(expression.array, _address(expression.address))
+            return self.emitter.read(expression.array, address_text(expression.address))
         if isinstance(expression, Kept):
-            return f"{self.rows[expression.value]}[{_address(expression.address)}]"
+            return f"{self.rows[expression.value]}[{address_text(expression.address)}]"
         return self.emitter.expression(expression.node, [self._text(operand) for operand in expression.operands])
 
     # Reductions
@@ -377,7 +379,7 @@ class _Renderer:
         value = reduction.value
         if value not in self.own and value.ndim == 0:
             return self.emitter.local(value)
-        return f"{self.own.get(value) or self.emitter.name(value)}[{_address(reduction.address)}]"
+        return f"{self.own.get(value) or self.emitter.name(value)}[{address_text(reduction.address)}]"
 
     def _declare(self, reduction: Reduction, prefix: str, wide: bool = False) -> None:
         value, local = reduction.value, self.emitter.local(reduction.value)
@@ -394,31 +396,9 @@ class _Renderer:
     def _finished(self, reduction: Reduction, prefix: str) -> str:
         """What an accumulator in a register comes to."""
         name = prefix + self.emitter.local(reduction.value)
-        if reduction.op == "sum" and reduction.value.dtype.name in _SUFFIXES:
-            return f"summed_{_SUFFIXES[reduction.value.dtype.name]}({name})"
+        if reduction.op == "sum" and reduction.value.dtype.name in SUFFIXES:
+            return f"summed_{SUFFIXES[reduction.value.dtype.name]}({name})"
         return f"(nan_{name} ? NAN : {name})" if sees_nan(reduction.node) else name
-
-    def join(self, total: Reduction) -> None:
-        """Add up what the shares have summed."""
-        assert self.nest.share is not None
-        value, node = total.value, total.node
-        sums, count, size = self.sums[value], self.nest.share.shares, math.prod(value.shape)
-        if value.ndim == 0:
-            target = self.emitter.local(value)
-            self._line(f"{c_type(value.dtype)} {target} = {sums}[0];")
-            self._line(f"for (int64_t k = 1; k < {count}; ++k) {combined(node, target, f'{sums}[k]')}")
-            if total.stored:
-                self._line(f"{self.emitter.name(value)}[0] = {target};")
-            return
-        target = self.emitter.name(value)
-        if total.op == "sum" and value.dtype.name in _SUFFIXES:
-            self._line(f"dy_join_{_SUFFIXES[value.dtype.name]}({target}, {sums}, {count}, {size});")
-            return
-        self._line(f"memcpy({target}, {sums}, {size * value.dtype.itemsize});")
-        self._line(f"for (int64_t b = 1; b < {count}; ++b) {{")
-        self._line("    #pragma omp simd")
-        self._line(f"    for (int64_t k = 0; k < {size}; ++k) {combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
-        self._line("}")
 
 
 def _nan_type(reduction: Reduction) -> str:
@@ -434,24 +414,5 @@ def _may_jam(nest: LoopNest, sweep: Sweep) -> bool:
     if any(is_dear(s.operand if isinstance(s, Accumulate) else s.expression) for s in sweep.body):
         return False
     axis, inner = nest.inner[-2:]
-    return all(r.is_total and not r.in_register and r.op in ("sum", "prod") and inner.name in _loops_of(r.address)
-               and axis.name not in _loops_of(r.address) for r in sweep.reductions)
-
-
-def _loops_of(address: Address) -> List[str]:
-    return [index.loop if isinstance(index, Part) else index for index, _ in address.terms]
-
-
-def _address(address: Address) -> str:
-    texts = [str(address.offset)] if address.offset else []
-    for index, stride in address.terms:
-        if isinstance(index, Part):
-            texts.append(f"({_part(index)}) * {stride}")
-        else:
-            texts.append(f"{index} * {stride}" if stride != 1 else index)
-    return " + ".join(texts) or "0"
-
-
-def _part(part: Part) -> str:
-    text = part.loop if part.divisor == 1 else f"{part.loop} / {part.divisor}"
-    return text if part.modulus is None else f"({text}) % {part.modulus}"
+    return all(r.is_total and not r.in_register and r.op in ("sum", "prod") and inner.name in loops_of(r.address)
+               and axis.name not in loops_of(r.address) for r in sweep.reductions)
