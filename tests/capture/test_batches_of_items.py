@@ -2,6 +2,7 @@
 import collections
 import copy
 import random
+import sys
 import warnings
 
 import chainer
@@ -141,7 +142,9 @@ def missing():
 
 
 @pytest.mark.parametrize("function, call, cuts", [
-    (without_some, missing, 4), (item_by_item, lambda: (transitions(lambda *parts: parts),), 0), (with_priorities, lambda: (np.random.permutation(6)[:5],), 2)],
+    (without_some, missing, 4 if sys.version_info < (3, 12) else 3),        # since 3.12, comprehensions are no functions
+    (item_by_item, lambda: (transitions(lambda *parts: parts),), 0),
+    (with_priorities, lambda: (np.random.permutation(6)[:5],), 2)],
     ids=["without_some", "item_by_item", "with_priorities"])
 def test_what_differs_in_each_call_runs_as_python(function, call, cuts):
     np.random.seed(3)
