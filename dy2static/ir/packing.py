@@ -48,7 +48,8 @@ class _Packer(pickle.Pickler):
         if isinstance(item, Dim) and not kind.__slots__ or kind is Dim:
             return _size, (kind, item._terms)      # its hash is another one in another process
         if kind is np.ndarray:
-            return NotImplemented if item.flags.writeable else (_read_only, (item.copy(order="K"),))
+            read_only = item.__array_interface__["data"][1]         # `flags.writeable` warns for what `broadcast_arrays` gave
+            return (_read_only, (item.copy(order="K"),)) if read_only else NotImplemented
         if isinstance(item, np.ufunc):
             return _found, named(item)
         if kind is types.ModuleType and sys.modules.get(item.__name__) is item and item.__name__.partition(".")[0] in LIBRARIES:

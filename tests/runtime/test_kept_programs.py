@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import chainer
 import chainer.functions as F
@@ -369,6 +370,14 @@ def test_constants_stay_read_only():
     array.flags.writeable = False
     found = packing.unpack(packing.pack({"a": array}))["a"]
     assert not found.flags.writeable and found.tolist() == [0, 1, 2]
+
+
+def test_what_numpy_has_broadcast_is_kept_without_a_warning():
+    broadcast, _ = np.broadcast_arrays(np.arange(3), np.zeros((2, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        content = packing.pack(broadcast)
+    assert packing.unpack(content).tolist() == [[0, 1, 2]] * 2
 
 
 def test_bytes_that_name_other_code_are_refused():
