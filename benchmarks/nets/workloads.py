@@ -29,7 +29,7 @@ CELLS = {
 }
 RATE = 0.01
 #: Where batch normalization of few images amplifies rounding, also between one BLAS and another: smaller updates
-RATES = {"ResNet50.train": 5e-5, "MobileNet.train": 1e-3}
+RATES = {"ResNet50.train": 2e-5, "MobileNet.train": 1e-3}
 BATCHES = 3                 # of the tagger, where they recur
 STEPS = 40                  # of decoding, at most
 #: MobileNetV2: expansion, channels, repetitions, stride of each stage
