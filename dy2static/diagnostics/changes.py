@@ -58,7 +58,7 @@ class Varying(set):
     """The paths of numbers and texts that have been seen to change: inputs of later programs.
 
     Paths with ``...`` for the numbers of items stand for all values at one place in the items of lists and tuples: numbers, texts
-    and truth values of which several have changed, and arrays and containers that were one and are several now.
+    and truth values of which several have changed, and arrays and tuples that were one and are several now.
 
     texts: those of all but ints and floats, which cannot be inputs everywhere.
     fixed: paths of small arrays and of numbers that are known in every program, whether they change or not.

@@ -88,7 +88,7 @@ def _kind_of_item(guard: Guard, at: Callable[[Source], Any]) -> Guard:
 def _may_be_input(guard: Guard, at: Callable[[Source], Any]) -> bool:
     """Whether what a guard is about may become an input, so that the guard is not needed."""
     if isinstance(guard, SameObject):
-        return all(isinstance(at(source), (np.ndarray, tuple, list, dict)) for source in (guard.source, guard.other))
+        return all(isinstance(at(source), (np.ndarray, tuple)) for source in (guard.source, guard.other))
     if isinstance(guard, IdentityMatch):
         return type(guard.expected) is type(at(guard.source)) is bool
     return isinstance(guard, EqualsMatch) and type(guard.expected) in _INPUTS

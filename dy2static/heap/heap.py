@@ -72,7 +72,7 @@ class Heap:
 
     capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and similar functions).
     varying: paths of numbers and texts that have been seen to change, or of whole families of them: they become inputs instead of
-    guards, but for those in ``fixed``.  Arrays and containers whose families are in it are read by each of their paths, also where
+    guards, but for those in ``fixed``.  Arrays and tuples whose families are in it are read by each of their paths, also where
     two are one.  counts: the numbers that updates are known to change.
     """
 
@@ -204,11 +204,12 @@ class Heap:
         return (path in self.varying or family(path) in self.varying) and with_siblings(path) not in self._fixed
 
     def _is_apart(self, real: Any, source: Source) -> bool:
-        """Whether an array, or a container that is only read, is read by each of its paths: from call to call, others are one.
+        """Whether an array or tuple is read by each of its paths: from call to call, others are one.
 
-        So it is with what is in items of which two were one, as in a batch that is drawn with replacement.
+        So it is with what is in items of which two were one, as in a batch that is drawn with replacement.  Lists and dicts may be
+        written, which the other paths would not see.
         """
-        if not isinstance(real, (np.ndarray, tuple, list, dict)) or isinstance(source, (Namespace, Attribute)):
+        if not isinstance(real, (np.ndarray, tuple)) or isinstance(source, (Namespace, Attribute)):
             return False
         while source is not None:
             if self._varies(source):
@@ -217,18 +218,13 @@ class Heap:
         return False
 
     def is_one(self, first: Any, second: Any) -> Optional[bool]:
-        """Whether two containers that are read by each of their paths are one object, under a guard; None for others."""
+        """Whether two tuples or arrays that are read by each of their paths are one object, under a guard; None for others."""
         sources = self._apart.get(id(first)), self._apart.get(id(second))
         if first is second or None in sources:
             return None
         is_one = self._reals[id(first)] is self._reals[id(second)]
         self.guard(SameObject(*sources) if is_one else DistinctObjects(sources))
         return is_one
-
-    def check_single(self, container: Any) -> None:
-        """Stop where a list or dict is copied or changed that may be in several places."""
-        if id(container) in self._apart:
-            self.capture.abort("a list or dict is copied or changed that is in several places in some calls")
 
     def _number(self, real: Any, source: Source) -> Any:
         if self._varies(source) or source in self.counts and with_siblings(source.path()) not in self._fixed:
@@ -411,11 +407,7 @@ class Heap:
         if any(item.__dict__ for item in self._immutable):
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         objects = [source for real, made, source in self._memo.values()
-                   if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))
-                   and id(made) not in self._apart]
-        for item in self.containers:
-            if id(item) in self._apart and item.was_changed():
-                self.check_single(item)
+                   if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
         if len(objects) > 1:
             self.guard(DistinctObjects(tuple(objects)))
         if self.definitions:

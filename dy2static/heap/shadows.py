@@ -161,7 +161,6 @@ class ShadowDict(dict):
         return dict(self.items())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        self.heap.check_single(self)
         return self.copy().__reduce_ex__(protocol)
 
     def popitem(self) -> Tuple[Any, Any]:
@@ -352,7 +351,6 @@ class ShadowList(list):
         return list.__add__(other, self)
 
     def __reduce_ex__(self, protocol: int) -> Any:
-        self.heap.check_single(self)
         return self.copy().__reduce_ex__(protocol)
 
     __hash__ = None

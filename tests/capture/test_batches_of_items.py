@@ -67,7 +67,8 @@ def test_a_few_captures_serve_all_batches(function):
     captures = static.cache_info().captures
     for _ in range(6):
         static(transitions(MAKE[function]))
-    assert static.cache_info().captures == captures <= 5, static.explain_misses()
+    most = 7 if function is of_dicts else 5             # of dicts, which may be written, it is relied on which of them are one
+    assert static.cache_info().captures == captures <= most, static.explain_misses()
 
 
 def total(batch):
@@ -194,3 +195,30 @@ def test_a_memory_from_which_is_drawn():
         found = run(static)
     np.testing.assert_allclose(eager[0], found[0], rtol=1e-4)
     assert eager[1] == found[1] and static.stats()["captures"] <= 3
+
+
+@pytest.mark.parametrize("key", [2, 3], ids=["list", "dict"])
+def test_items_share_what_is_written(key):
+    """Which of them do differs from call to call."""
+    def append(batch):
+        batch[0][2].append(1)
+        return F.sum(batch[0][0]), [len(item[2]) for item in batch]
+
+    def count(batch):
+        counts = batch[0][3]
+        counts["n"] = counts.get("n", 0) + 1
+        return F.sum(batch[0][0]), [item[3].get("n", 0) for item in batch]
+
+    function = append if key == 2 else count
+    static = to_static(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for k in range(30):
+            random.seed(k)
+            picked = [(random.randrange(3), random.randrange(3)) for _ in range(4)]
+            results = []
+            for call in (function, static):
+                arrays, lists, dicts = STATES[:3], [[j] for j in range(3)], [{"j": j} for j in range(3)]
+                total, found = call([(arrays[a], 0, lists[b], dicts[b]) for a, b in picked])
+                results.append((float(total.array), found, lists, dicts))
+            assert results[0] == results[1], k
