@@ -232,6 +232,7 @@ def publish(options):
     machine = options.results / "machine.json"
     results = report.results_of(json.loads(machine.read_text()) if machine.exists() else {}, records(options, "times"),
                                 records(options, "memory"), records(options, "long"))
+    options.docs.mkdir(parents=True, exist_ok=True)
     (options.docs / "performance.json").write_text(report.as_json(results))
     for page in (options.docs / "performance.md", options.docs.parent / "README.md"):
         if page.exists():

@@ -102,6 +102,12 @@ def test_runner(tmp_path):
     assert "| W12.call | dy2static, numpy | 1 | 0 | 0 |" in page and page == report.fill(page, figures)
 
 
+def test_figures_go_into_a_new_folder(tmp_path):
+    subprocess.run([sys.executable, str(ROOT / "benchmarks" / "run.py"), "--report", "--results", str(tmp_path / "results"),
+                    "--docs", str(tmp_path / "new" / "docs")], check=True)
+    assert json.loads((tmp_path / "new" / "docs" / "performance.json").read_text())["threads"] == {}
+
+
 def test_page_has_every_section_once():
     assert sorted(report.sections_of(PAGE.read_text())) == sorted(report.SECTIONS)
 
