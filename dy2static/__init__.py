@@ -8,7 +8,7 @@ compat.install()
 
 __version__ = "0.2.0"
 
-from dy2static.runtime.collection import uncollected  # noqa: E402
+from dy2static.runtime.collection import settle, uncollected  # noqa: E402
 
 with uncollected():                                     # what is imported stays: collections would find nothing
     from dy2static import export, extensions, pipeline
@@ -40,6 +40,7 @@ with uncollected():                                     # what is imported stays
     from dy2static.saved.saving import save
     from dy2static.static_function import BoundStaticFunction, StaticFunction
     from dy2static.static_graph import patch_chainer, static_code, static_graph
+    settle()
 
 pipeline.install()
 install_paddle_names()

@@ -142,6 +142,9 @@ class Backend(abc.ABC):
     def supports(self, node: Node) -> bool:
         """Whether it computes a node itself; what it does not support, it leaves to NumPy."""
 
+    def foresee(self, graph: Graph) -> None:            # noqa: B027  (most have nothing to begin)
+        """Begin what takes long and programs of a graph are sure to need, before the passes that come first have run."""
+
     @abc.abstractmethod
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:

@@ -84,6 +84,7 @@ class Recipe:
             hotpath.prepare()
         kept = keeping.found(self.key, KeptForward)
         if kept is None:
+            self.target.backend.foresee(self.outcome.graph)
             return _Keeping(self, self._start())
         vars(self)["wiring"] = kept.wiring
         return kept.text.start(self.made_for(Target(NUMPY))._start)     # type: ignore[no-any-return]

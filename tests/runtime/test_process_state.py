@@ -197,6 +197,16 @@ def test_collection_goes_on_after_an_interrupt(monkeypatch):
     assert gc.isenabled()
 
 
+@pytest.mark.parametrize("frozen, called", [(0, ["freeze", "unfreeze"]), (7, [])])
+def test_what_is_imported_becomes_old_but_what_the_user_froze_stays_frozen(frozen, called, monkeypatch):
+    done = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen)
+    for name in ("freeze", "unfreeze"):
+        monkeypatch.setattr(gc, name, lambda name=name: done.append(name))
+    collection.settle()
+    assert done == called
+
+
 def test_an_arena_that_cannot_be_made_is_not_given_back(monkeypatch):
     def fail():
         raise MemoryError

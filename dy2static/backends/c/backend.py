@@ -7,7 +7,7 @@ from typing import Any, Callable, Collection, Optional, Sequence, Tuple
 from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.selections import with_selections
-from ...native import compiler, library, shipped
+from ...native import compiler, library, products, shipped
 from ...native.announce import announce
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
@@ -20,6 +20,7 @@ from ..host.function import NumpyFunction
 from ..host.updates import update_texts
 from .emit import REGION
 from .executor import Bundle, Shared
+from .kernels_products import suffix
 from .partition import partition, supported
 from .updates import takes
 
@@ -37,6 +38,12 @@ class CBackend(Backend):
     def supports(self, node: Node) -> bool:
         """Whether C computes a node, with all that is in its regions."""
         return supported(node)
+
+    def foresee(self, graph: Graph) -> None:
+        """As `Backend.foresee`: the library of products is what takes the C compiler longest."""
+        if native_possible() and not shipped.are_wanted():
+            for name in {suffix(node.outputs[0]) for node in graph.walk() if node.op.name == "matmul" and supported(node)}:
+                products.start(name)
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = (),
