@@ -189,7 +189,7 @@ def test_several_threads_make_what_is_kept_at_the_same_time(net):
         np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("n_in, n_out", [(128, 64), (500, 300), (1100, 37)])
+@pytest.mark.parametrize("n_in, n_out", [(128, 64), (40, 1100), (500, 300), (1100, 37)])
 def test_products_of_many_rows(n_in, n_out):
     link = to_static(L.Linear(n_in, n_out), backend="c")
     x = np.random.RandomState(3).standard_normal((700, n_in)).astype(np.float32)
@@ -204,7 +204,7 @@ def test_products_of_many_rows(n_in, n_out):
 
 @pytest.mark.parametrize("rows, n_in, n_out", [(200, 300, 400), (64, 1024, 261), (50, 256, 500)])
 def test_products_of_few_rows(rows, n_in, n_out):
-    """Panels are kept where they stay in the first cache (AVX2); in any case the numbers are the same."""
+    """Panels are kept where they stay in the first cache (AVX2), or from 97 rows on (AVX-512); in any case the numbers are the same."""
     link = to_static(L.Linear(n_in, n_out), backend="c")
     x = np.random.RandomState(3).standard_normal((rows, n_in)).astype(np.float32)
     expected = answer(link, x)

@@ -21,6 +21,7 @@ static inline finishing from(const factors *f, const int64_t row, const int64_t 
 
 enum {
     SLAB = 16,                  /* panels: 1.5 MiB with the longest vectors */
+    KEPT_SLAB = DY_BYTES == 64 ? 32 : SLAB,     /* panels that are kept: for more at a time, rows of A are packed less often */
     NEAREST_BYTES = 1 << 15     /* of the first cache */
 };
 
@@ -46,11 +47,11 @@ static void some_packed_rows(const void *given, int64_t begin, int64_t end)
                  f->ldb, f->packed, f->beta, f->c + begin * f->ldc, f->ldc, after.body ? &after : 0);
 }
 
-/* The part of a product with the columns of a slab from `j` on, and the steps from `l` on. */
-static factors part_at(const factors *all, const int64_t j, const int64_t l, const int64_t whole, DY_T *packed)
+/* The part of a product with up to `columns` columns from `j` on, and the steps from `l` on. */
+static factors part_at(const factors *all, const int64_t j, const int64_t columns, const int64_t l, const int64_t whole, DY_T *packed)
 {
     factors part = *all;
-    part.n = all->n - j < SLAB * COLUMNS ? all->n - j : SLAB * COLUMNS;
+    part.n = all->n - j < columns ? all->n - j : columns;
     part.k = all->k - l < whole ? all->k - l : whole;
     part.a += l * (all->trans_a ? all->lda : 1);
     part.b += all->trans_b ? j * all->ldb + l : l * all->ldb + j;
@@ -72,10 +73,10 @@ static int64_t kept_at(const factors *all, const int64_t j, const int64_t l, con
 static void pack_all(const void *given, void *to)
 {
     const factors *const all = given;
-    const int64_t whole = part_of_depth(all->k);
-    for (int64_t j = 0; j < all->n; j += SLAB * COLUMNS)
+    const int64_t whole = part_of_depth(all->k), columns = KEPT_SLAB * COLUMNS;
+    for (int64_t j = 0; j < all->n; j += columns)
         for (int64_t l = 0; l < all->k; l += whole) {
-            const factors part = part_at(all, j, l, whole, (DY_T *)to + kept_at(all, j, l, whole));
+            const factors part = part_at(all, j, columns, l, whole, (DY_T *)to + kept_at(all, j, l, whole));
             some_panels(&part, 0, panels_of(part.n));
         }
 }
@@ -88,10 +89,11 @@ static DY_T *kept_panels(const factors *f)
     return (DY_T *)dy_kept(&key, f->k * panels_of(f->n) * COLUMNS * sizeof(DY_T), pack_all, f);
 }
 
-/* Whether panels that are kept take less time than a turned product: where one stays in the first cache.  Measured with AVX2 only. */
+/* Whether panels that are kept take less time than a turned product: with the longest vectors, and with AVX2 where one stays in the
+   first cache. */
 static inline int repays_kept(const int64_t k)
 {
-    return DY_BYTES == 32 && part_of_depth(k) * COLUMNS * (int64_t)sizeof(DY_T) <= NEAREST_BYTES;
+    return DY_BYTES == 64 || (DY_BYTES == 32 && part_of_depth(k) * COLUMNS * (int64_t)sizeof(DY_T) <= NEAREST_BYTES);
 }
 
 /* Whether it was done: the panels are kept, or the slab was free.  rows: about how many a thread does at a time. */
@@ -101,9 +103,10 @@ static int large_product(const factors *all, const int64_t rows)
     DY_T *const kept = kept_panels(all);
     if (!kept && __atomic_exchange_n(&slab_taken, 1, __ATOMIC_ACQUIRE))
         return 0;
-    for (int64_t j = 0; j < all->n; j += SLAB * COLUMNS)
+    const int64_t columns = (kept ? KEPT_SLAB : SLAB) * COLUMNS;
+    for (int64_t j = 0; j < all->n; j += columns)
         for (int64_t l = 0; l < all->k; l += whole) {
-            const factors part = part_at(all, j, l, whole, kept ? kept + kept_at(all, j, l, whole) : slab);
+            const factors part = part_at(all, j, columns, l, whole, kept ? kept + kept_at(all, j, l, whole) : slab);
             const int64_t panels = panels_of(part.n);
             if (!kept)
                 dy_share_freely(some_panels, &part, panels, panels < 8 ? panels : 4);

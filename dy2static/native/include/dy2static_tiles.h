@@ -94,7 +94,8 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
 #define IN_REGISTER(value) (void)0
 #endif
 
-enum { AHEAD = 12 };             /* steps of which B is fetched early */
+/* Steps of which B is fetched early, and of which a packed B is: with shorter vectors that comes by itself. */
+enum { AHEAD = 12, PACKED_AHEAD = DY_BYTES == 64 ? 48 : 0 };
 
 /* One step of all sums: a row of B times the elements of A, which are `lda` apart.  panel: null, or where that row goes as well. */
 DY_INLINE void add_step(const int rows, const int vectors, const DY_T *a, const int64_t lda, const DY_T *row, DY_T *panel, dy_vector *sum)
@@ -139,11 +140,15 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(c + i * ldc + v * WIDTH, 1);
     int64_t l = 0;
-    if (!where && !panel && ldb == vectors * WIDTH)     /* a packed B comes by itself */
+    if (!where && !panel && ldb == vectors * WIDTH)
         for (; l + 2 <= depth; l += 2)
 #pragma GCC unroll 2
-            for (int64_t half = l; half < l + 2; half++)
+            for (int64_t half = l; half < l + 2; half++) {
+#pragma GCC unroll 4
+                for (int v = 0; PACKED_AHEAD && v < vectors; v++)
+                    __builtin_prefetch(b + ((half + PACKED_AHEAD) * vectors + v) * WIDTH);
                 add_step(rows, vectors, a + half, lda, b + half * vectors * WIDTH, 0, sum);
+            }
     for (; l < depth; l++) {
         const DY_T *const row = where ? b + where[l] : b + l * ldb;
         if (!where)
