@@ -41,7 +41,7 @@ MORE: Dict[str, Tuple[Sample, ...]] = {
     "standardize": (sample((5, 37)), sample((3, 1))),
     "scale_shift_grad": (sample((2, 3, 4), (3,), (2, 3, 4)),),
     "soft_labels": (sample((4, 3), (4, 3), low=0.1), sample((4, 3, 2), (4, 3, 2), low=0.1, eps=1e-3)),
-    "contrast": (sample((4, 3), np.array([1, 0, 1, 0], np.int32)), sample((2, 5), np.array([0, 1], "f"))),
+    "contrast": (sample((4, 3), np.array([1, 0, 1, 0], np.int32), ()), sample((2, 5), np.array([0, 1], "f"), ())),
     "pick": (sample((7, 30), np.arange(40) % 7 - 3, index=("at",)),
              sample((6, 4, 50), np.arange(30) % 4, index=(slice(1, 6, 2), "at"))),
     "argmax": (sample(np.array([[1, np.nan, 3], [2, 2, 1]]), axis=1), sample((3, 5, 2), axis=1), sample(np.arange(6) % 4),

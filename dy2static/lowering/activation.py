@@ -22,7 +22,7 @@ from chainer.functions.activation.tanh import Tanh
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import are_ints, array_in, is_number, lowers, lowers_to, number, symbolic_value, varies
+from .registry import are_ints, array_in, is_number, lowers, lowers_to, may_be_input, number, symbolic_value, varies
 
 lowers_to("relu", ReLU)                     # backward multiplies by ``y > 0``: the output is retained, not the input
 lowers_to("tanh", Tanh)
@@ -44,12 +44,22 @@ def leaky_relu(node: Any, x: Value) -> Optional[Value]:
 @lowers(ELU)
 def elu(node: Any, x: Value) -> Optional[Value]:
     # negative alpha: as for LeakyReLU
-    return ops.elu(x, alpha=float(node.alpha)) if is_number(node.alpha) else None
+    if not is_number(node.alpha):
+        return None
+    if not may_be_input(node.alpha, x.dtype):
+        return ops.elu(x, alpha=float(node.alpha))
+    zero = number(0, x.dtype)
+    is_positive = ops.less(zero, x)
+    return ops.where(is_positive, x, ops.expm1(ops.where(is_positive, zero, x)) * number(node.alpha, x.dtype))
 
 
 @lowers(Softplus)
 def softplus(node: Any, x: Value) -> Optional[Value]:
-    return ops.softplus(x, beta=float(node.beta)) if is_number(node.beta) else None
+    if not is_number(node.beta):
+        return None
+    if not may_be_input(node.beta, x.dtype):
+        return ops.softplus(x, beta=float(node.beta))
+    return ops.softplus(x * number(node.beta, x.dtype), beta=1.0) * number(node.beta_inv, x.dtype)
 
 
 @lowers(ClippedReLU)

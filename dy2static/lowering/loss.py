@@ -191,9 +191,9 @@ def hierarchical_softmax(node: Any, x: Value, t: Value, W: Value) -> Optional[Va
 @lowers(Contrastive)
 def contrastive(node: Any, x0: Value, x1: Value, y: Value) -> Optional[Value]:
     # integer labels make NumPy compute in a wider dtype; the loss is cast at the end
-    if not is_number(node.margin):
+    if not is_number(node.margin) or x0.dtype == np.float16 and float(node.margin) > np.finfo(np.float16).max:
         return None
-    losses = ops.contrast(x0 - x1, y, margin=float(node.margin))
+    losses = ops.contrast(x0 - x1, y, number(node.margin, x0.dtype))
     return _cast(losses if node.reduce == "no" else ops.sum(losses) / divisor(x0.shape[0], losses.dtype), x0.dtype)
 
 

@@ -100,7 +100,7 @@ def simplified_dropconnect(node: Any, x: Value, W: Value, b: Optional[Value] = N
     drawn = shape if own else W.shape
     mask = array_in(node.mask, drawn) if node.mask is not None else \
         _kept_on_gpu(drawn, node.ratio, np.dtype("float32")) if is_gpu(x.type.device) else _kept(drawn, node.ratio)
-    scaled = W * float(W.dtype.type(1.0 / (1 - node.ratio)))
+    scaled = W * _scale(node.ratio, W.dtype)
     weights = None if mask is None else _masked(ops.broadcast_to(scaled, shape=shape) if own else scaled, mask)
     if weights is None:
         return None

@@ -22,7 +22,7 @@ from .. import ops
 from ..ir.dims import less
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import are_ints, are_there, array_in, beside, ints, is_number, is_state, lowers, number_of
+from .registry import are_ints, are_there, array_in, beside, ints, is_number, is_state, lowers, may_be_input, number, number_of
 
 _ONCE = "Double backward is not implemented for fixed decorrelated batch normalization."
 
@@ -33,7 +33,8 @@ def layer_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optio
     if not is_number(node.eps) or x.shape[1] == 0:
         return None
     centred = x - mean_of(x, (1,), True)
-    deviation = ops.sqrt(mean_of(ops.square(centred), (1,), True) + float(node.eps))
+    eps = number(node.eps, x.dtype) if may_be_input(node.eps, x.dtype) else float(node.eps)
+    deviation = ops.sqrt(mean_of(ops.square(centred), (1,), True) + eps)
     return centred * (1.0 / deviation) * gamma + beta
 
 
@@ -56,7 +57,12 @@ def batch_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optio
 @lowers(FixedBatchNormalization)
 def fixed_batch_normalization(node: Any, x: Value, gamma: Value, beta: Value, mean: Value, var: Value) -> Optional[Value]:
     axis = _axes(node, x, gamma)
-    return None if axis is None else ops.fixed_batch_norm(x, gamma, beta, mean, var, axis=axis, eps=node.eps)[0]
+    if axis is None:
+        return None
+    eps = node.eps
+    if may_be_input(eps, var.dtype):
+        var, eps = var + number(eps, var.dtype), 0.0
+    return ops.fixed_batch_norm(x, gamma, beta, mean, var, axis=axis, eps=eps)[0]
 
 
 @lowers(BatchRenormalizationFunction, state=("_running_mean", "_running_var"))

@@ -114,6 +114,11 @@ def varies(*attributes: Any) -> bool:
     return any(is_number(attribute) and hasattr(attribute, "capture") for attribute in attributes)
 
 
+def may_be_input(attribute: Any, dtype: np.dtype) -> bool:
+    """Whether an attribute varies, and arrays of this dtype hold numbers like it: half precision makes NumPy take a wider one."""
+    return varies(attribute) and dtype.itemsize > 2
+
+
 def are_ints(*attributes: Any) -> bool:
     """Whether the attributes are integers known now, or sizes."""
     return all(isinstance(attribute, (int, np.integer, Dim)) for attribute in attributes)

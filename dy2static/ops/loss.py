@@ -99,29 +99,29 @@ soft_labels = declare(
 )
 
 
-def _contrast(difference: np.ndarray, y: np.ndarray, *, margin: float) -> np.ndarray:
+def _contrast(difference: np.ndarray, y: np.ndarray, margin: np.ndarray) -> np.ndarray:
     squared = np.sum(difference ** 2, axis=1)
     rest = np.maximum(margin - np.sqrt(squared), 0)
     return (y * squared + (1 - y) * rest * rest) * 0.5
 
 
-def _contrast_vjp(g, y, difference, labels, *, margin):
+def _contrast_vjp(g, y, difference, labels, margin):
     dtype = difference.dtype
     far = sqrt(sum_(square(difference), axis=1, keepdims=True))
     rest, same = maximum(margin - far, 0), reshape(cast(labels, dtype=dtype), shape=far.shape)
     alpha = reshape(cast(g, dtype=dtype), shape=far.shape)
     direction = difference / maximum(far, 5e-3 if dtype == np.float16 else 1e-7)
-    return alpha * same * difference + alpha * (1 - same) * rest * -direction, None
+    return alpha * same * difference + alpha * (1 - same) * rest * -direction, None, None
 
 
-def _contrast_infer(difference: Tensor, labels: Tensor, *, margin: float) -> Tensor:
+def _contrast_infer(difference: Tensor, labels: Tensor, margin: Tensor) -> Tensor:
     one_shape(Tensor(difference.shape[:1], labels.dtype), labels)
     if difference.ndim != 2:
         raise ValueError(f"there are no rows of {difference.ndim} axes")
     return Tensor(labels.shape, np.result_type(difference.dtype, labels.dtype))
 
 
-def _contrast_steps(difference: Value, labels: Value, *, margin: float) -> Value:
+def _contrast_steps(difference: Value, labels: Value, margin: Value) -> Value:
     squared = sum_(square(difference), axis=1)
     rest = maximum(margin - sqrt(squared), 0.0)
     dtype = np.result_type(difference.dtype, labels.dtype)
@@ -129,13 +129,13 @@ def _contrast_steps(difference: Value, labels: Value, *, margin: float) -> Value
     return (same * squared + (1.0 - same) * rest * rest) * 0.5
 
 
-def _contrast_holds(difference: Tensor, labels: Tensor) -> bool:
+def _contrast_holds(difference: Tensor, labels: Tensor, margin: Tensor) -> bool:
     return of_filled_floats(difference) and labels.dtype.kind in "if"
 
 
 #: Per row half the square of the distance where the label is 1, of what it lacks to ``margin`` where it is 0.
 contrast = declare(
-    "contrast", "difference labels", {"margin": 1.0}, kind="reduction", numpy=_contrast, vjp=_contrast_vjp,
+    "contrast", "difference labels margin", kind="reduction", numpy=_contrast, vjp=_contrast_vjp,
     infer=_contrast_infer, decompose=Decomposition(_contrast_steps, _contrast_holds),
 )
 

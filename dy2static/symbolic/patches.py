@@ -11,6 +11,8 @@ from typing import Any, Callable, Dict, Iterator, Tuple
 import chainer
 import numpy as np
 from chainer.configuration import GlobalConfig, LocalConfig, _ConfigContext
+from chainer.functions.activation.elu import ELU
+from chainer.functions.activation.softplus import Softplus
 from chainer.variable import Variable
 
 from ..capture_context import CaptureContext
@@ -21,7 +23,7 @@ from ..runtime.definitions import REPLACED
 from ..runtime.hooks import stage
 from ..runtime.settings import SETTINGS
 from ..threads.locks import lock
-from .values import SymbolicArray, SymbolicParameter, SymbolicVariable
+from .values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
 _lock = lock()
 _blocks: Dict[object, int] = {}         # in which the patches are on, and their threads
@@ -103,6 +105,26 @@ def _symbolic_size_of_shape(shape: Any) -> Any:
     return REPLACED[_symbolic_size_of_shape](shape) if stage.capture is None else math.prod(shape)
 
 
+def _symbolic_elu(node: ELU, alpha: Any = 1.0) -> None:
+    """``ELU(alpha)``, which would need to know a number that differs from call to call."""
+    if _is_float_of_run(alpha):
+        node.alpha = alpha
+    else:
+        REPLACED[_symbolic_elu](node, alpha)
+
+
+def _symbolic_softplus(node: Softplus, beta: Any = 1.0) -> None:
+    """``Softplus(beta)``, likewise."""
+    if _is_float_of_run(beta):
+        node.beta, node.beta_inv = beta, 1.0 / beta
+    else:
+        REPLACED[_symbolic_softplus](node, beta)
+
+
+def _is_float_of_run(number: Any) -> bool:
+    return stage.capture is not None and type(number) is SymbolicScalar and number.python_type is float
+
+
 _PATCHES: Dict[Tuple[Any, str], Callable] = {
     (chainer.FunctionNode, "apply"): _symbolic_apply,
     (Variable, "_init_impl"): _symbolic_init,
@@ -110,6 +132,8 @@ _PATCHES: Dict[Tuple[Any, str], Callable] = {
     (LocalConfig, "__setattr__"): _write_symbolic_local,
     (GlobalConfig, "__getattribute__"): _symbolic_global,
     (GlobalConfig, "__setattr__"): _write_symbolic_global,
+    (ELU, "__init__"): _symbolic_elu,
+    (Softplus, "__init__"): _symbolic_softplus,
     (chainer.utils, "force_array"): _symbolic_force_array,
     (chainer.utils, "size_of_shape"): _symbolic_size_of_shape,
 }

@@ -53,7 +53,7 @@ MORE = {
     "standardize": (sample((5, 37)), sample((3, 1))),
     "scale_shift_grad": (sample((2, 3, 4), (3,), (2, 3, 4)),),
     "soft_labels": (sample((4, 3), (4, 3), low=0.1), sample((4, 3, 2), (4, 3, 2), low=0.1, eps=1e-3)),
-    "contrast": (sample((4, 3), np.array([1, 0, 1, 0], np.int32)), sample((2, 5), np.array([0, 1], "f"))),
+    "contrast": (sample((4, 3), np.array([1, 0, 1, 0], np.int32), ()), sample((2, 5), np.array([0, 1], "f"), ())),
     "max_pool": (sample((1, 1, 20, 20), kernel=(17, 16), size=(4, 5)),
                  sample((1, 2, 5, 150), kernel=(3, 2), size=(3, 75), stride=(2, 2), pad=(1, 0)),
                  sample(np.array([[[1, np.nan, 0, np.nan, -np.inf, -np.inf]]]), kernel=(2,), size=(4,), stride=(2,), pad=(1,))),

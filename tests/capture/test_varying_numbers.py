@@ -13,6 +13,7 @@ RANDOM = np.random.RandomState(0)
 X, P = RANDOM.randn(4, 6).astype("f"), (RANDOM.rand(4, 6) + 0.5).astype("f")
 IMAGES = RANDOM.rand(2, 2, 6, 6).astype("f")
 ONES, ZEROS = np.ones(6, "f"), np.zeros(6, "f")
+LABELS = np.array([0, 1, 1, 0], "i")
 
 #: Those for which numbers are inputs: the second capture is for all that follow.
 INPUTS = {
@@ -23,6 +24,13 @@ INPUTS = {
     "leaky_relu": lambda x, p, k: F.leaky_relu(x, k),
     "clipped_relu": lambda x, p, k: F.clipped_relu(x, k),
     "huber_loss": lambda x, p, k: F.huber_loss(x, p, k),
+    "elu": lambda x, p, k: F.elu(x, k) + F.elu(p - 1, -k),
+    "selu": lambda x, p, k: F.selu(x, k, 1 + k),
+    "softplus": lambda x, p, k: F.softplus(x, k),
+    "contrastive": lambda x, p, k: F.contrastive(x, p, LABELS, k),
+    "dropconnect": lambda x, p, k: F.simplified_dropconnect(x, p, ratio=k),
+    "eps of rows": lambda x, p, k: F.layer_normalization(x, ONES, ZEROS, eps=k),
+    "eps of known variances": lambda x, p, k: F.fixed_batch_normalization(x, ONES, ZEROS, ZEROS, p[0], eps=k),
     "exponent": lambda x, p, k: x * p ** (1 + k),
     "base": lambda x, p, k: (1 + k) ** x,
     "triplet": lambda x, p, k: F.triplet(x, p, x * p, k),

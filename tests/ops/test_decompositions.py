@@ -22,7 +22,7 @@ MORE = {
     "standardize": sample((5, 37)),
     "scale_shift_grad": sample((2, 3, 4), (3,), (2, 3, 4)),
     "soft_labels": sample((4, 3), (4, 3), low=0.1, eps=1e-3),
-    "contrast": sample((4, 3), np.array([1, 0, 1, 0], np.int32)),
+    "contrast": sample((4, 3), np.array([1, 0, 1, 0], np.int32), ()),
 }
 COMPOSITE = [op for op in OPS.values() if op.decompose is not None]
 
