@@ -26,8 +26,8 @@ _BEFORE = f"#define DY_T float\n#define DY_PIECE {PIECE}\n"
 
 #: The libraries, by name: the lines of the header that declare what is in them, and their tables.
 _PARTS = {
-    "conv": ('#include "dy2static_winograd_windows.h"',
-             "const dy_blocks_dense table = {any_conv, blocks_expect, winograd_windows};"),
+    "conv": ('#include "dy2static_winograd_filters.h"',
+             "const dy_blocks_dense table = {any_conv, blocks_expect, winograd_windows, winograd_filters};"),
     "depthwise": ('#include "dy2static_blocked_depthwise.h"', "dy_blocks_function *const table = blocks_depthwise;"),
     "groups_4": ('#define DY_GROUPS_4\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
     "groups_8": ('#define DY_GROUPS_8\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
@@ -145,6 +145,13 @@ def winograd(members: Sequence[Any], transposed: bool, direct: int, pointers: Se
     table = (ctypes.c_void_p * 3).from_address(KERNELS["conv"].address())
     called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * 5)(table[2] or 0)
     return int(called(words(members), transposed, direct, *pointers, None))
+
+
+def winograd_filters(members: Sequence[Any], direct: int, pointers: Sequence[int]) -> int:
+    """Call Winograd's algorithm for the derivative by the filters; operands and result as those of `winograd`."""
+    table = (ctypes.c_void_p * 4).from_address(KERNELS["conv"].address())
+    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(table[3] or 0)
+    return int(called(words(members), direct, *pointers))
 
 
 def _shapes(w: Windows) -> Sequence[Tuple[int, ...]]:

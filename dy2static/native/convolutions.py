@@ -90,8 +90,8 @@ _CHOICES = {name: tuning.declare(name, about, lambda: text("f32") + text("f64") 
 
 
 def may_winograd(function: str, windows: Windows, name: str) -> bool:
-    """Whether `channel_blocks.winograd` is for a function with these windows; name: of the type."""
-    return function != "conv_grad_weight" and name == "f32" and windows.groups == 1 and windows.kernel == (3, 3) \
+    """Whether `channel_blocks.winograd`, or `winograd_filters`, is for a function with these windows; name: of the type."""
+    return name == "f32" and windows.groups == 1 and windows.kernel == (3, 3) \
         and windows.stride == windows.dilate == (1, 1) and max(windows.pad) <= 2
 
 
@@ -130,6 +130,8 @@ def compute(function: str, windows: Windows, name: str, *arrays: np.ndarray) -> 
     """Call a function on operands and a result, which are contiguous; gives 0, or another number if there is not enough memory."""
     table = (ctypes.c_void_p * len(FUNCTIONS)).from_address(KERNELS[name].address())
     address, pointers = table[FUNCTIONS.index(function)] or 0, [array.ctypes.data for array in arrays]
+    if windows.algorithm == WINOGRAD and function == "conv_grad_weight":
+        return channel_blocks.winograd_filters(windows.members(), address, pointers)
     if windows.algorithm == WINOGRAD:
         return channel_blocks.winograd(windows.members(), function == "conv_transpose", address, pointers)
     # the derivative by the filters takes one argument less, which does no harm

@@ -1,4 +1,4 @@
-"""Winograd's algorithm for single convolutions of plain images, and their derivatives by the image, as in training."""
+"""Winograd's algorithm for single convolutions of plain images, and their derivatives, as in training."""
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
@@ -14,19 +14,23 @@ ROWS = [shapes.windows(3, 1, 17, 33, (9, 8), (3, 3), pad=(1, 1)), shapes.windows
         shapes.windows(1, 1, 40, 70, (15, 3), (3, 3), pad=(0, 2)), shapes.windows(9, 1, 64, 64, (8, 8), (3, 3), pad=(1, 1))]
 
 
-@pytest.mark.parametrize("call", ["conv", "conv_transpose"])
-@pytest.mark.parametrize("row", ROWS, ids=str)
+#: Sums of several shares, and of several regions with some of the squares at a time.
+SUMMED = [shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 272, 208, (15, 14), (3, 3), pad=(1, 1))]
+
+
+@pytest.mark.parametrize("call, row", [
+    *((call, row) for call in shapes.CALLS for row in ROWS), *(("conv_grad_weight", row) for row in SUMMED)], ids=str)
 @pytest.mark.parametrize("number", [1.0, np.inf, np.nan])
 def test_values_and_what_is_not_finite(call, row, number):
     """On any number of threads, with the same bits.  Images with numbers that are not finite are computed directly."""
-    args, _ = shapes.reference(call, row, np.float32)
+    args, expected = shapes.reference(call, row, np.float32)
     args[0][0, 3, 2, -1] = args[0][-1, -1, 0, 0] = number
     found, threads = [], team.wanted()
     try:
         for algorithm, count in ((0, 1), (convolutions.WINOGRAD, 1), (convolutions.WINOGRAD, 2)):
             team.set_threads(count)
             team.team().handle.insist(1)
-            found.append(np.full((row.batch, row.out, *row.spots) if call == "conv" else (row.batch, row.in_, *row.image), 7, np.float32))
+            found.append(np.full(expected.shape, 7, np.float32))
             assert convolutions.compute(call, row._replace(algorithm=algorithm), "f32", *args, found[-1]) == 0
     finally:
         team.team().handle.insist(0)
@@ -45,13 +49,17 @@ def test_a_training_program(number):
         h = F.relu(link(x))
         return F.sum(h * h, axis=(0, 2, 3)), h
 
+    def gradients(x):
+        link.cleargrads()
+        F.sum(loss(x)[0]).backward()
+
     results = []
     for function in (loss, to_static(loss, backend="c")):
         link.cleargrads()
         sums, h = function(x)
         F.sum(sums).backward()
         results.append((sums.array, h.array, link.W.grad, link.b.grad))
-    program = function.program(x)
-    assert "dy_blocks_winograd(" in program.native_code
+    text = to_static(gradients, backend="c").program(x).native_code
+    assert "dy_blocks_winograd(" in text and "dy_blocks_winograd_filters(" in text
     for a, b in zip(*results):
         np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-3)

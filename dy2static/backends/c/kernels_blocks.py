@@ -72,8 +72,8 @@ BLOCKS: Dict[str, Rule] = {
 
 
 #: What is called of each library; small groups leave to dense convolutions what they do not take.
-_CALLED = {"conv": ("conv", "expect", "winograd", "groups_4", "groups_8"), "depthwise": ("depthwise",), "groups_4": ("groups_4",),
-           "groups_8": ("groups_8",), "layers": ("max", "mean", "join", "of", "back")}
+_CALLED = {"conv": ("conv", "expect", "winograd", "winograd_filters", "groups_4", "groups_8"), "depthwise": ("depthwise",),
+           "groups_4": ("groups_4",), "groups_8": ("groups_8",), "layers": ("max", "mean", "join", "of", "back")}
 
 
 def expect(emitter: Emitter, parts: Sequence[Any]) -> None:

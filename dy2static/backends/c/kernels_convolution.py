@@ -8,7 +8,7 @@ from ...ir.dims import is_known
 from ...ir.graph import Node
 from ...native import convolutions
 from ...native.convolutions import Windows
-from ...passes.convolution_speed import pays_to_turn
+from ...passes.convolution_speed import pays_for_filters, pays_to_turn
 from .emitter import Emitter, Rule
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
@@ -47,7 +47,9 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     if before:
         emitter.line(f"    {before}")
     called = f"{_FUNCTIONS[node.op.name]}_{suffix}"
-    if windows.algorithm == convolutions.WINOGRAD:
+    if windows.algorithm == convolutions.WINOGRAD and node.op.name == "conv_grad_weight":
+        called = "dy_blocks_winograd_filters"
+    elif windows.algorithm == convolutions.WINOGRAD:
         called = "dy_blocks_winograd"
         arguments.insert(1, str(int(node.op.name == "conv_transpose")))
     emitter.line(f"    if ({called}({', '.join(arguments)})) goto bail;")
@@ -59,6 +61,8 @@ def _is_winograd(node: Node, windows: Windows) -> bool:
     (read, filters), (made,) = node.inputs, node.outputs
     if not convolutions.may_winograd(node.op.name, windows, _SUFFIXES[made.dtype.name]):
         return False
+    if node.op.name == "conv_grad_weight":
+        return pays_for_filters(made.shape, filters.shape)
     out, in_, *kernel = filters.shape
     taken = (in_, out, *kernel) if node.op.name == "conv_transpose" else filters.shape
     return pays_to_turn(taken, read.shape, made.shape)
@@ -92,7 +96,7 @@ def takes(node: Node) -> bool:
 def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
     used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())
-            or name == "f32" and "dy_blocks_winograd(&windows" in text]
+            or name == "f32" and "dy_blocks_winograd" in text]
     return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
         f'#include "{convolutions.HEADER}"\n' if used else "") + (
         f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text or "dy_float_state" in text else "")

@@ -6,7 +6,7 @@
    as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
    dy_blocks_back: from and to (batch, channels, rows, columns).  dy_blocks_groups_4, dy_blocks_groups_8: dy_blocks_conv for groups of
    so many channels.  dy_blocks_winograd: a convolution of plain arrays, or its derivative by the image, with filters of three by three
-   and a stride of one, which needs DY_WINDOWS_F32, too.
+   and a stride of one; dy_blocks_winograd_filters: its derivative by the filters.  Both need DY_WINDOWS_F32, too.
 
    They are in several libraries, so that what a text does not call is not compiled.  A text says which ones it calls before the
    include: DY_BLOCKS_CONV, DY_BLOCKS_DEPTHWISE, DY_BLOCKS_GROUPS_4, DY_BLOCKS_GROUPS_8 (with DY_BLOCKS_CONV), DY_BLOCKS_LAYERS.
@@ -39,6 +39,7 @@ typedef struct {
     void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
     int (*winograd)(const dy_windows *, int transposed, dy_convolution_f32 *direct, const float *x, const float *filters, float *y,
                     const dy_after *);
+    int (*winograd_filters)(const dy_windows *, dy_filters_f32 *direct, const float *x, const float *y, float *filters);
 } dy_blocks_dense;
 
 typedef struct {
@@ -73,6 +74,11 @@ DY_BLOCKS_INLINE int dy_blocks_winograd(const dy_windows *w, int transposed, con
 {
     dy_convolution_f32 *const direct = transposed ? dy_any_convolutions_f32->transpose : dy_any_convolutions_f32->forward;
     return dy_blocks_table_conv->winograd(w, transposed, direct, x, filters, y, after);
+}
+
+DY_BLOCKS_INLINE int dy_blocks_winograd_filters(const dy_windows *w, const float *x, const float *y, float *filters)
+{
+    return dy_blocks_table_conv->winograd_filters(w, dy_any_convolutions_f32->grad_weight, x, y, filters);
 }
 #endif
 #endif

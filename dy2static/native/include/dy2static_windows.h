@@ -39,6 +39,9 @@ typedef struct {
 /* Forward, or the derivative by the image. */
 typedef int dy_convolution_f32(const dy_windows *, const float *, const float *, float *, const dy_after *);
 
+/* The derivative by the filters. */
+typedef int dy_filters_f32(const dy_windows *, const float *, const float *, float *);
+
 #ifdef DY_STANDALONE
 #include "dy2static_plain_windows.h"
 #define DY_DEFINE_WINDOWS DY_DEFINE_PLAIN_WINDOWS
