@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional
 
 from ..capture_context import CaptureContext
+from ..heap.object_shadows import ShadowBase
 from ..runtime import dy
+from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import symbolic_items
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 
@@ -14,6 +16,8 @@ _MOST = 32
 
 def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     """``container[index]``: a decision for each item; NotImplemented where Python itself can do it."""
+    if type(index) is SymbolicText and isinstance(container, ShadowBase):
+        return container[index.fix()]                               # a method of a library's, such as that of a Chain
     number = None if capture is None else unknown_number(capture, index)
     if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
         return container[bool(number) if number.kind == "py_bool" else number.fix()]

@@ -242,3 +242,33 @@ def test_gradients_that_are_not_there_stay_so():
     (expected, wanted), (found, given) = calls(function), calls(static)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert {tuple(pattern) for pattern in given} == {tuple(pattern) for pattern in wanted}
+
+
+class Nearest(chainer.FunctionNode):
+    """The nearest rows; a gradient of the rows only if it is asked for."""
+
+    def forward(self, inputs):
+        self.retain_inputs((0, 1))
+        x, rows = inputs
+        self.chosen = ((x[:, None] - rows[None]) ** 2).sum(2).argmin(1)
+        return rows[self.chosen],
+
+    def backward(self, indexes, gys):
+        rows = self.get_retained_inputs()[1]
+        found = gys[0], F.scatter_add(chainer.Variable(np.zeros_like(rows.array)), self.chosen, gys[0]) if 1 in indexes else None
+        return tuple(found[i] for i in indexes)
+
+
+def test_a_step_in_native_code_checks_that_gradients_of_own_functions_are_there():
+    link, rows = L.Linear(3, 2), L.EmbedID(4, 2)
+
+    def step(x):
+        loss = F.sum(Nearest().apply((link(x), rows.W))[0] ** 2)
+        link.cleargrads(), rows.cleargrads()
+        loss.backward()
+        return loss
+    compiled, x = to_static(step, backend="c", strict=True), np.arange(15, dtype="f").reshape(5, 3)
+    found = [(call(x).array, link.W.grad.copy(), rows.W.grad.copy()) for call in (step, compiled, compiled)]
+    for ours in found[1:]:
+        for a, b in zip(ours, found[0]):
+            np.testing.assert_allclose(a, b, rtol=1e-5)

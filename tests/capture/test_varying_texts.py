@@ -271,3 +271,16 @@ def test_a_text_beside_a_step(backend):
         assert list(seen) == list(wanted) == [f"main/batch{k}/loss"] and line == other and not lines
         found.clear()
     assert static.cache_info().captures == 2
+
+
+def test_a_child_of_a_chain_is_named_by_a_text_of_the_stage():
+    """Stages of a network that grows: the name is computed from a number that changes from call to call."""
+    model = chainer.Chain(**{f"out{i}": chainer.links.Linear(3, 2) for i in range(3)})
+
+    def at_stage(x, stage):
+        return F.tanh(model["out%d" % (stage // 2)](x))
+    compiled, x = to_static(at_stage, strict=True), np.ones((2, 3), "f")
+    for stage in (0.0, 0.4, 0.8, 2.4, 4.4, 3.2):
+        np.testing.assert_allclose(compiled(x, stage).array, at_stage(x, stage).array, rtol=1e-6)
+    with pytest.raises(AttributeError):
+        compiled(x, 6.5)

@@ -52,6 +52,8 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
 
 
 def _as_ops(node: Node) -> Optional[List[Node]]:
+    if not node.outputs:
+        return None                                     # a check, which gives nothing
     (type_, *others) = [value.type for value in node.outputs]
     is_python = not others and isinstance(type_, Scalar) and type_.kind != "numpy"
     return _of_numbers(node) if is_python else by_rule(node, _lowered)
