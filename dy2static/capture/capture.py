@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple
+from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple
 
 import chainer
 from chainer.backends import intel64
@@ -150,8 +150,15 @@ class Capture:
         return Outcome(graph, tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
-                       self.trains, self.differentiates, self.array_writes.overwritten.spent, self.placement.device,
-                       self.placement.current, self.gradients.taken > 0)
+                       self.trains, self.differentiates, self.array_writes.overwritten.spent, self._intact(ends),
+                       self.placement.device, self.placement.current, self.gradients.taken > 0)
+
+    def _intact(self, ends: Sequence[End]) -> Tuple[Value, ...]:
+        """`Outcome.intact`."""
+        overwritten = self.array_writes.overwritten
+        if overwritten.spent is None or len(ends) > 1:
+            return ()
+        return self.gradients.apart_from(overwritten.read_by_spent, [v.value for v in ends[0].variables if v.connected])
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

@@ -276,6 +276,13 @@ class Gradients:
         nodes = self.capture.root.nodes
         return {v for node in nodes for v in node.outputs}.difference(ancestors(nodes, values, self.stops)[1])
 
+    def apart_from(self, read: Set[Value], values: Collection[Value]) -> Tuple[Value, ...]:
+        """Those of the values whose gradients go through nothing that is ``read``; none if some of that is made in a region."""
+        nodes = self.capture.root.nodes
+        if not read.issubset(v for node in nodes for v in node.outputs):
+            return ()
+        return tuple([v for v in dict.fromkeys(values) if read.isdisjoint(ancestors(nodes, [v], self.stops)[1])])
+
     # --- gradients as nodes --------------------------------------------------------------------------------------------------
 
     def _differentiate(self, seeds: Mapping[Value, SymbolicVariable], wanted: Collection[Value], reach: _Reach,

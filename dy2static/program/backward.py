@@ -132,10 +132,10 @@ class _Derived:
 
     def __init__(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool):
         self.segment, self.targets, self.plan = segment, targets, segment.plan
-        if self.plan.spent is not None:
+        self.given = [j for j, is_given in enumerate(given) if is_given]
+        if self.plan.spent is not None and not set(self.given).issubset(self.plan.intact):
             raise RunError("the compiled function has taken these gradients itself, and changed the arrays that they read since",
                            self.plan.spent, "call `backward` or `chainer.grad` inside the function, or before this line")
-        self.given = [j for j, is_given in enumerate(given) if is_given]
         self.joint = _Joint(self.plan, self.plan.gradients([self.plan.targets[i] for i in targets], self.given))
         self.following = self.joint.following() if again and self.joint.graph.outputs else None
         self.extras = self.joint.extras(self.following)

@@ -119,7 +119,7 @@ def _form(outcome: Outcome) -> Tuple:
     variables = tuple([(forms.number(record), forms.number(record.value), record.requires_grad, record.connected,
                         *map(forms.number, record.early)) for record in outcome.variables])
     return (graph, inputs, guards, variables, tuple([_end(forms, end) for end in outcome.ends]), forms.of(outcome.spent),
-            outcome.device, outcome.train, outcome.enable_backprop)
+            tuple(map(forms.number, outcome.intact)), outcome.device, outcome.train, outcome.enable_backprop)
 
 
 def _source(forms: Forms, source: Source) -> Tuple:

@@ -36,6 +36,7 @@ class SegmentPlan:
     recompute: what is computed again in the backward instead of being held: see `passes.Saving`.  recomputes: whether anything is.
     fixed: values that nothing may be computed from again, because the call writes into their arrays.
     spent: where the function changed what a backward would read; None where it can be differentiated.
+    intact: the outputs of the graph whose gradients read nothing of that.
     namer: names what branches and loops give besides; it is the same one for all segments of a graph.
     """
 
@@ -51,6 +52,7 @@ class SegmentPlan:
         self.connected = gradients.connected
         self.recompute, self.fixed, self.recomputes = recompute, fixed, False
         self.spent: Optional[Location] = None
+        self.intact: Tuple[int, ...] = ()
         parts = passes.partition_joint(gradients.graph, graph, held=held)
         if recompute != "none":
             parts = self._with_less(parts, gradients.graph, held)
@@ -59,9 +61,11 @@ class SegmentPlan:
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
             self.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
 
-    def spend(self, at: Location) -> None:
-        """Keep nothing for a backward, nor the graph of one: the function changed what it would read, there."""
-        self.spent, self.held, self.saved, self._of_all = at, (), (), None
+    def spend(self, at: Location, intact: Tuple[int, ...]) -> None:
+        """The function changed what a backward would read, there: without intact outputs, keep nothing for one, nor its graph."""
+        self.spent, self.intact = at, intact
+        if not intact:
+            self.held, self.saved, self._of_all = (), (), None
 
     def _with_less(self, parts: passes.JointPartition, joint: Graph, held: Sequence[Value]) -> passes.JointPartition:
         """The split of the joint graph with less that is saved."""
@@ -85,7 +89,7 @@ class PlannedSegment:
     """
 
     def __init__(self, part: passes.Segment, active: Set[Value], recompute: Recompute, fixed: Collection[Value],
-                 namer: Builder, spent: Optional[Location]):
+                 namer: Builder, spent: Optional[Location], intact: Collection[int]):
         self.part = part
         plan = functools.partial(SegmentPlan, part.graph, recompute=recompute, fixed=fixed, namer=namer)
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
@@ -99,7 +103,7 @@ class PlannedSegment:
             self.plan = plan(connected)                         # branches and loops keep nothing for them either
         self.plan.targets = connected
         if spent is not None:
-            self.plan.spend(spent)
+            self.plan.spend(spent, tuple([j for j, k in enumerate(part.outputs) if k in intact]))
         self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
                          if origin[0] == -1 and v in self.plan.held]
 
@@ -143,7 +147,8 @@ class PlannedNodes:
         if recompute == "auto":
             seen = held_values(graph, graph.outputs)
             fixed = {*fixed, *seen, *(self.inside[v] for v in self.leaves if v in seen)}
-        self.segments = [PlannedSegment(part, active, recompute, fixed, namer, outcome.spent) for part in parts]
+        intact = {position[v] for v in outcome.intact if v in position}
+        self.segments = [PlannedSegment(part, active, recompute, fixed, namer, outcome.spent, intact) for part in parts]
         self.has_control = any(node.regions and not active.isdisjoint(node.outputs) for node in graph.nodes)
         if any(k is None and not isinstance(v.type, Tensor) for item in self.segments
                for k, v in zip(item.part.outputs, item.part.graph.outputs)):

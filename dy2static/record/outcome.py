@@ -77,6 +77,7 @@ class Outcome:
     device: a GPU that arrays are on; "" if all are NumPy's.  current: the number of the GPU that must be the current one; -1 if
         any may be.
     spent: where the function changed arrays in place that gradients of its results would read; it has taken these itself.
+    intact: where there are such arrays, the outputs of the graph whose gradients read none of them.
     takes_gradients: whether it takes gradients itself, as a training step does.
     """
 
@@ -92,6 +93,7 @@ class Outcome:
     train: bool = True
     enable_backprop: bool = True
     spent: Optional[Location] = None
+    intact: Tuple[Value, ...] = ()
     device: str = ""
     current: int = -1
     takes_gradients: bool = False

@@ -17,12 +17,14 @@ _HINT = "compute a new array instead"
 class Overwritten:
     """Of one capture, as far as it has come.
 
-    spent: where arrays were written that nothing can be differentiated without, once `check_end` has found that.
+    spent: where arrays were written that gradients of results would read, once `check_end` has found that.
+    read_by_spent: the values whose gradients would read them.
     """
 
     def __init__(self, capture: CaptureContext):
         self.capture = capture
         self.spent: Optional[Location] = None
+        self.read_by_spent: Set[Value] = set()
         self._relied: Set[Value] = set()                # results that were computed from Variables after a write into these
         self._before: List[Optional[Location]] = []     # the lines that wrote them
         self._found: Dict[Value, Application] = {}      # results whose backward would read what was written since
@@ -104,7 +106,8 @@ class Overwritten:
         """Stop if the caller may yet differentiate what reads the arrays that were written.
 
         out_of_reach: values through which no gradient goes that the caller can ask for.
-        What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients.
+        What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients that go
+        through it.
         A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.  So
         lines may run between parts that wrote what was read afterwards only.
         """
@@ -118,3 +121,4 @@ class Overwritten:
                                hint="call `backward` inside the compiled function, before the change, or compute a new array",
                                whole=not is_before and (bool(self._relied) or self._wrote_own))
         self.spent = self._at
+        self.read_by_spent |= reading

@@ -183,6 +183,36 @@ def test_gradients_that_were_taken_inside_are_spent():
     assert "optimizer.update()" in str(caught.value)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_results_that_read_no_updated_parameter_can_be_differentiated_afterwards(backend):
+    generator, critic = L.Linear(6, 6), L.Linear(6, 3)
+    optimizer = chainer.optimizers.SGD(0.1).setup(generator)
+
+    def step(x):
+        y_real, y_fake = critic(x), critic(generator(x))
+        loss = F.sum(y_fake)
+        generator.cleargrads()
+        loss.backward()
+        optimizer.update()
+        return loss, y_real
+    compiled = to_static(step, strict=True, backend=backend)
+    start = [(p, p.array.copy()) for model in (generator, critic) for p in model.params()]
+    found = []
+    for call in (step, compiled):
+        for parameter, array in start:
+            parameter.array[...] = array
+        for _ in range(3):
+            loss, y_real = call(ROWS)
+            critic.cleargrads()
+            F.sum(y_real ** 2).backward()
+        found.append([array.copy() for p, _ in start for array in (p.array, p.grad)])
+        if call is compiled:
+            with pytest.raises(RunError, match="has taken these gradients itself"):
+                (loss + F.sum(y_real)).backward()
+    for eager, ours in zip(*found):
+        np.testing.assert_allclose(ours, eager, rtol=1e-5, atol=1e-6)
+
+
 def test_a_loss_whose_gradient_was_not_taken_is_left_to_eager_mode():
     model, optimizer = model_and_optimizer()
 
