@@ -88,6 +88,7 @@ def _inner(node: gast.AST, around: gast.FunctionDef, class_name: Optional[str]) 
     if is_lambda:
         made = definition_of(made)
     made.decorator_list, made.is_lambda, made.class_name = [], is_lambda, class_name
+    made.postponed = around.postponed
     for name in ("names", "bound", "deleted", "keywords"):
         setattr(made, name, set(getattr(around, name)))
     made.names.add(made.name)

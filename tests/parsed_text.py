@@ -9,5 +9,5 @@ def parse_text(text, name="f", file="<text>"):
     """The function ``name`` that ``text`` defines at its top level, as ``parser.parse`` would give it."""
     found = next(node for node in ast.parse(text, file).body if getattr(node, "name", None) == name)
     tree = parser.read_definition(found, file, name, tuple(text.splitlines()))
-    tree.is_lambda, tree.class_name = False, None
+    tree.is_lambda, tree.class_name, tree.postponed = False, None, False
     return tree

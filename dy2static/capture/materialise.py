@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import operator
 import types
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
@@ -57,6 +58,9 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), typ
 
 _HEAP_TYPE = 1 << 9                 # the flag of classes that are written in Python
 
+#: Callable objects whose contents are no attributes in a dict.
+_HOLDING = (functools.partial, operator.attrgetter, operator.itemgetter, operator.methodcaller)
+
 #: Objects whose methods are not constants.
 _WITH_CONTENTS = (list, dict, set, tuple, collections.deque, types.GeneratorType)
 
@@ -103,8 +107,18 @@ class Materialiser:
             return False
         if isinstance(item, (chainer.FunctionNode, chainer.Function)):
             return False                                # it has been applied, or will be
-        return not any(type(part) is types.GeneratorType or self.capture.operands.holds_symbolic(part)
-                       for part in getattr(item, "__dict__", {}).values())
+        return not self._holds_of_call(item if isinstance(item, _HOLDING) else getattr(item, "__dict__", {}))
+
+    def _holds_of_call(self, part: Any) -> bool:
+        """Whether something of this call is in what a callable object of a library holds."""
+        if isinstance(part, (tuple, list)):
+            return any(map(self._holds_of_call, part))
+        if isinstance(part, dict):
+            return any(map(self._holds_of_call, part.values()))
+        if isinstance(part, _HOLDING):
+            return self._holds_of_call(part.__reduce__())
+        return type(part) is types.GeneratorType or isinstance(part, types.FunctionType) and self._is_made_here(part) or \
+            self.capture.operands.holds_symbolic(part)
 
     def _is_made_here(self, function: types.FunctionType) -> bool:
         return function.__code__ in self.capture.calls.staged_codes and self.capture.functions.unstaged(function) is None

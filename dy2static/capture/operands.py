@@ -91,6 +91,8 @@ class Operands:
             return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, ShadowBase):
             self.capture.abort(f"an object of type {type_name(item)} is given to a function of a library")
+        if isinstance(item, Iterator):                  # it is at its end in the next call
+            self.capture.abort(f"an iterator of type {type_name(item)} is given to a function of a library", hint="give it a list")
         return real_class(item)
 
     def _hole(self, value: Value, operands: List[Value]) -> Hole:
@@ -149,6 +151,8 @@ class Operands:
         if isinstance(item, types.MethodType) and item.__self__ in (np.random.mtrand._rand, random.random.__self__):
             return item
         if isinstance(item, types.MethodType) or is_static_method(item):
+            if type(item.__self__) is SymbolicScalar:
+                self.capture.abort("a method of a number leaves the compiled function", hint="call it inside")
             owner = self.hand_over(item.__self__, operands)
             if type(owner) is Hole:
                 return MethodOf(owner, item.__func__.__name__)

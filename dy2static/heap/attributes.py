@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 import types
 from typing import TYPE_CHECKING, Any, Set
@@ -97,7 +98,7 @@ class Attributes:
             self.capture.callee(getattr(found, accessor))(shadow, *value)
             return True
         setter = lookup(type(found), "__set__" if value else "__delete__")
-        if isinstance(setter, types.FunctionType) and not is_library(setter.__module__ or ""):
+        if is_of_user(setter):
             self.capture.callee(setter)(self._descriptor(cls, name, found), shadow, *value)
             return True
         if cls.__dictoffset__ == 0 and type(found) is not types.MemberDescriptorType and not _is_data_descriptor(found):
@@ -133,7 +134,13 @@ class Attributes:
         owner = self.heap.source(Constant, None, owner_of(cls, name))
         return self.heap.shadow(found, self.heap.source(Item, self.heap.source(InstanceDict, owner), name))
 
+    def of_class(self, cls: type, name: str, getter: types.FunctionType) -> Any:
+        """What a descriptor of the user's gives for ``cls.name``."""
+        descriptor = self._descriptor(cls, name, lookup(cls, name))
+        return self.capture.callee(getter)(descriptor, None, self.heap.objects.shadow_class(cls))
+
     def _class_attribute(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
+        attributes = attributes_of(shadow)
         if isinstance(found, types.FunctionType):
             return types.MethodType(found, shadow)
         if isinstance(found, classmethod):
@@ -142,7 +149,11 @@ class Attributes:
         if isinstance(found, staticmethod):
             return found.__func__
         getter = lookup(type(found), "__get__")
-        if isinstance(getter, types.FunctionType) and not is_library(getter.__module__ or ""):
+        if type(found) is functools.cached_property and found.attrname and \
+                not (isinstance(attributes, ShadowDict) and isinstance(attributes.source, Slots)):
+            attributes[found.attrname] = value = self.capture.callee(found.func)(shadow)
+            return value
+        if is_of_user(getter):
             return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
         if getter is not _ABSENT and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
@@ -166,6 +177,11 @@ def lookup(cls: type, name: str) -> Any:
         if name in base.__dict__:
             return base.__dict__[name]
     return _ABSENT
+
+
+def is_of_user(method: Any) -> bool:
+    """Whether a method of a descriptor is a function of the user's."""
+    return isinstance(method, types.FunctionType) and not is_library(method.__module__ or "")
 
 
 def owner_of(cls: type, name: str) -> type:

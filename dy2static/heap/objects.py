@@ -11,7 +11,7 @@ import chainer
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots, Source
 from ..runtime.rule_states import counts_of
 from ..runtime.slots import SlotsView, slots_of
-from .attributes import lookup, owner_of
+from .attributes import is_of_user, lookup, owner_of
 from .dataclass import initialise, is_generated
 from .object_shadows import ShadowBase, class_of
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
@@ -261,7 +261,10 @@ class ShadowMeta(type):
             return type.__getattribute__(cls, name)
         if isinstance(found, classmethod):
             return types.MethodType(found.__func__, cls)
-        if hasattr(type(found), "__get__") and not isinstance(found, type):
+        getter = lookup(type(found), "__get__")
+        if is_of_user(getter):
+            return heap.attributes.of_class(real, name, getter)
+        if getter is not _ABSENT and not isinstance(found, type):
             return type(found).__get__(found, None, real)
         return heap.shadow(found, heap.source(Attribute, heap.source(Constant, None, real), name))
 

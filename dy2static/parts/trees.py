@@ -257,4 +257,5 @@ def _described(made: gast.FunctionDef, like: gast.FunctionDef) -> gast.FunctionD
     made.names = {*like.names, RESERVED}
     made.bound, made.deleted, made.keywords = set(like.bound), set(like.deleted) | set(like.bound), set(like.keywords)
     made.is_lambda, made.class_name, made.origin, made.holds = False, like.class_name, like.origin, -1
+    made.postponed = like.postponed
     return made

@@ -1,6 +1,7 @@
 """A Python function as a gast tree, every node with its place in the user's file."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import contextlib
@@ -21,8 +22,9 @@ def parse(function: Any) -> gast.FunctionDef:
     """The definition of ``function`` without its own decorators; line numbers are those of its file.
 
     Every node has ``origin``, an ``errors.Location``, and ``holds`` (`kinds.may_hold`).  A lambda becomes a definition
-    with one ``return``.  The tree itself has ``is_lambda``, ``class_name`` (of the class around it, or None), ``names``
-    (every identifier that names a variable in it), ``bound``, ``deleted`` and ``keywords`` (as `trees.Reader`).
+    with one ``return``.  The tree itself has ``is_lambda``, ``class_name`` (of the class around it, or None),
+    ``postponed`` (whether annotations are not evaluated), ``names`` (every identifier that names a variable in it),
+    ``bound``, ``deleted`` and ``keywords`` (as `trees.Reader`).
 
     Raises SourceNotFoundError, UnsupportedSyntaxError.
     """
@@ -33,6 +35,7 @@ def parse(function: Any) -> gast.FunctionDef:
     is_lambda = isinstance(found.node, ast.Lambda)
     tree.decorator_list = []
     tree.is_lambda, tree.class_name = is_lambda, found.class_name
+    tree.postponed = bool(source.future_flags(found.code) & __future__.annotations.compiler_flag)
     for node in walk(tree) if RESERVED in tree.names else ():
         if isinstance(node, gast.Name) and node.id == RESERVED:
             raise UnsupportedSyntaxError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List, Tuple, Type
+from typing import Any, ClassVar, Dict, List, Optional, Tuple, Type
 
 import gast
 
@@ -17,8 +17,8 @@ class Transformer:
     A subclass says in ``removes`` which node types are gone when it is done, and in ``requires`` which
     transformers must run before it.  Its docstring shows ``Before:`` and ``After:``; a test checks both.
 
-    Left as they are: what runs outside the function (its own defaults and annotations), all other
-    annotations, and patterns.  A transformer that adds names leaves functions alone that could see them
+    Left as they are: what runs outside the function (its own defaults and annotations), annotations
+    that are not evaluated, and patterns.  A transformer that adds names leaves functions alone that could see them
     (``locals()``, ``eval``).
     """
 
@@ -99,11 +99,14 @@ class Transformer:
             visited += result if isinstance(result, list) else [] if result is None else [result]
         return visited
 
-    # What is inside another scope is visited with that scope on `within`; annotations are not visited.
+    # What is inside another scope is visited with that scope on `within`.
 
     def visit_FunctionDef(self, node: gast.FunctionDef) -> Any:
         node.decorator_list = self.visit_all(node.decorator_list)
         self.visit_defaults(node.args)
+        for parameter in scopes.parameters(node.args):
+            parameter.annotation = self.visit_annotation(parameter.annotation)
+        node.returns = self.visit_annotation(node.returns)
         self.within.append(node)
         node.body = self.visit_all(node.body)
         self.within.pop()
@@ -139,7 +142,13 @@ class Transformer:
     def visit_AnnAssign(self, node: gast.AnnAssign) -> Any:
         node.target = self.visit(node.target)
         node.value = node.value and self.visit(node.value)
+        if isinstance(self.within[-1], gast.ClassDef):
+            node.annotation = self.visit_annotation(node.annotation)
         return node
+
+    def visit_annotation(self, node: Optional[gast.AST]) -> Optional[gast.AST]:
+        """Visit an annotation, unless it is kept as text."""
+        return node if node is None or self.tree.postponed else self.visit(node)
 
     def visit_match_case(self, node: gast.AST) -> Any:
         node.guard = node.guard and self.visit(node.guard)

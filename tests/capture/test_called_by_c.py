@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from against_eager import check, variable
 
+from dy2static import not_to_static
+
 LOG, KEPT = [], [3, 1, 2]
 
 
@@ -89,7 +91,41 @@ def made_with_a_factory(x):
     return counts["a"] * x, counts["b"], counts
 
 
-PROGRAMS = [read_by_operators, made_with_a_factory, mapped, reduced, by_numpy, ordered_by_builtins, sorted_by, sorted_in_place,
+class Cached:
+    @functools.cached_property
+    def scale(self):
+        LOG.append("scale")
+        return len(LOG) * 2.0
+
+
+class Chosen:
+    """A descriptor that gives something for classes, too."""
+
+    def __get__(self, instance, owner):
+        LOG.append((instance is None, owner.__name__))
+        return self if instance is None else len(LOG)
+
+
+class Own:
+    chosen = Chosen()
+
+
+def cached_values(x):
+    cached = Cached()
+    return x * cached.scale + cached.scale, cached.__dict__
+
+
+def read_from_classes(x):
+    return x * Own().chosen, Own.chosen is Own.__dict__["chosen"], len(LOG)
+
+
+def annotated(x):
+    def scaled(y: rank(1), *, by: rank(2) = rank(3)) -> rank(4):
+        return y * by
+    return scaled(x), scaled.__annotations__
+
+
+PROGRAMS = [cached_values, read_from_classes, annotated, read_by_operators, made_with_a_factory, mapped, reduced, by_numpy, ordered_by_builtins, sorted_by, sorted_in_place,
             sorted_of_the_caller, sorted_by_values, kept_partials]
 
 
@@ -100,3 +136,33 @@ def test_called_by_c(function):
         KEPT[:] = [3, 1, 2]
         return compile(function), [LOG, KEPT]
     check(make, [lambda s=s: (variable(2, 3, seed=s),) for s in range(4)], compiled=True)
+
+
+def applied(function, value):
+    return function(value)
+
+
+HOST = not_to_static(applied)
+
+#: What a call makes of a number that varies, and gives to code that is not compiled.
+HANDED_OVER = {
+    "partial": lambda x, n: HOST(functools.partial(operator.sub, n), 3),
+    "keyword": lambda x, n: HOST(functools.partial(round, ndigits=n), 3.14159),
+    "nested": lambda x, n: HOST(functools.partial(lambda k, v: k * v + n, 2), 3),
+    "itemgetter": lambda x, n: HOST(operator.itemgetter(n), (5, 6, 7, 8)),
+    "methodcaller": lambda x, n: HOST(operator.methodcaller("__rsub__", n), 3.0),
+    "method": lambda x, n: HOST((n + 1).__sub__, 3),
+    "vectorize": lambda x, n: np.vectorize(lambda v: v + n)(np.arange(3)),
+    "generator": lambda x, n: np.fromiter((k * n for k in range(3)), "i4"),
+    "iterator": lambda x, n: np.fromiter(map(abs, [-1, n]), "i4"),
+}
+
+
+@pytest.mark.parametrize("name", HANDED_OVER)
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+def test_made_of_a_number_for_the_host(name):
+    handed_over = HANDED_OVER[name]
+
+    def both(x, n):
+        return F.tanh(x), handed_over(x, n)
+    check(lambda compile: (compile(both), []), [lambda n=n: (variable(2, 3), n) for n in range(4)])

@@ -15,6 +15,6 @@ def f(x):
 
     @staticmethod
     @_dy.call(deco)(x)
-    def g(y: print(1)=_dy.call(int)('2')) ->str:
+    def g(y: _dy.call(print)(1)=_dy.call(int)('2')) ->str:
         return y + _dy.call(int)(x)
     return _dy.call(g.__func__)(1)
