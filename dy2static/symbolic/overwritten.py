@@ -109,13 +109,15 @@ class Overwritten:
         What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients that go
         through it.
         A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.  So
-        lines may run between parts that wrote what was read afterwards only.
+        lines may run between parts that wrote what was read afterwards only, or what the part before them differentiates itself.
         """
         reading = {*self._found, *self._relied, *self._lost} - out_of_reach
         if not (reading or self._lost_inside):
             return
-        if self._lost_inside or not self._passed.issuperset(reading):
-            is_before = not self._lost_inside and reading.isdisjoint((*self._found, *self._lost)) and None not in self._before
+        open_yet = reading - self._passed
+        if self._lost_inside or open_yet:
+            is_before = not self._lost_inside and None not in self._before and \
+                (reading if self._wrote_own else open_yet).isdisjoint((*self._found, *self._lost))
             self.capture.abort("a `backward` after the call may read an array that is changed in place or replaced",
                                at=self._before[0] if is_before else self._at,
                                hint="call `backward` inside the compiled function, before the change, or compute a new array",

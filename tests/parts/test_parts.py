@@ -384,6 +384,26 @@ def writes_parameters_before_they_are_used(compile):
     return compile(f), links
 
 
+def trains_a_critic_before_it_is_used(compile):
+    """Its update runs as Python: the gradients of the generator, which go through a part, read the updated weights."""
+    generator, critic = [L.Linear(4, 4, initialW=array(4, 4, seed=k)) for k in range(2)]
+    first, second = [chainer.optimizers.Adam(0.1).setup(link) for link in (critic, generator)]
+
+    def f(x, w):
+        made = F.tanh(generator(x))
+        broken(made)
+        of_critic = F.sum(F.square(critic(made.array)) * w.array)
+        critic.cleargrads()
+        of_critic.backward()
+        first.update()
+        loss = F.sum(F.square(critic(made) - 1))
+        generator.cleargrads()
+        loss.backward()
+        second.update()
+        return loss, of_critic
+    return compile(f), [generator, critic]
+
+
 def of_a_lambda(compile):
     return compile(lambda x, w: F.sum(broken(F.tanh(x) * w)) * in_parts(x, w)), []
 
