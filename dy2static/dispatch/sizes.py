@@ -49,8 +49,7 @@ class Captures:
                 if not sizes.free or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
                 axes = sizes.needed(getattr(error, "sizes", ()))
-                number = not isinstance(error, SizeNeeded) and not (isinstance(error, CaptureAborted) and not error.sizes)
-                if number or not sizes.can_be_raised(axes):
+                if _wants_numbers(error) or not sizes.can_be_raised(axes):
                     fixed |= axes
                 raised |= axes
                 continue
@@ -80,6 +79,13 @@ class Captures:
             if tries == 0 or "recursion depth mismatch" not in str(error):
                 raise
         return self._once(sizes, backend, args, kwargs, tries - 1)
+
+
+def _wants_numbers(error: BaseException) -> bool:
+    """Whether a capture with free sizes stopped where sizes with a higher least number would not do."""
+    if isinstance(error, CaptureAborted):
+        return bool(error.sizes) or error.final and not error.again
+    return not isinstance(error, SizeNeeded)
 
 
 def positional(function: types.FunctionType) -> Tuple[str, ...]:

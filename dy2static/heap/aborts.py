@@ -12,9 +12,9 @@ class CaptureAborted(BaseException):
 
     reason: for the user.  hint: what would help.  again: whether a later call may be captured (parameters that are
     not initialised yet, results of an unknown function that are seen in this call).  observe: None, or the code of host
-    calls whose results this call shows.  final: settling a decision would
-    not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been
-    captured until then.  whole: the function cannot run in parts either.  passes: the call replaced a flag that it looked at, as
+    calls whose results this call shows.  final: settling a decision would not help, nor would other bounds of free sizes.
+    fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been captured until
+    then.  whole: the function cannot run in parts either.  passes: the call replaced a flag that it looked at, as
     in ``if not self.initialized``, so the next one may go another way.  sizes: the symbols of sizes whose numbers were needed.
     """
 

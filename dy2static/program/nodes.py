@@ -141,6 +141,9 @@ class PlannedNodes:
         cut = graph.with_(inputs=graph.inputs + self.leaves, nodes=tuple(
             _renamed(node, self.inside) for node in graph.nodes if not node.outputs or not leaves.issuperset(node.outputs)))
         parts = passes.segments(cut, escaping, active)
+        if any(k is None and not isinstance(v.type, Tensor) for part in parts for k, v in zip(part.outputs, part.graph.outputs)):
+            raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "
+                                 "which leaves the compiled function, too", final=True)
         if isinstance(recompute, int):
             recompute //= max(len(parts), 1)
         fixed = _written(outcome, graph) if recompute != "none" else frozenset()
@@ -150,10 +153,6 @@ class PlannedNodes:
         intact = {position[v] for v in outcome.intact if v in position}
         self.segments = [PlannedSegment(part, active, recompute, fixed, namer, outcome.spent, intact) for part in parts]
         self.has_control = any(node.regions and not active.isdisjoint(node.outputs) for node in graph.nodes)
-        if any(k is None and not isinstance(v.type, Tensor) for item in self.segments
-               for k, v in zip(item.part.outputs, item.part.graph.outputs)):
-            raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "
-                                 "which leaves the compiled function, too")
 
     def saved(self) -> List[Value]:
         """What the nodes keep or pass on, besides the outputs of the graph."""

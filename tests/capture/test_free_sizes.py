@@ -1,6 +1,8 @@
 """Sizes that differ from call to call: one program serves them all, where the function does not need their numbers."""
 import copy
 import math
+import sys
+import warnings
 
 import chainer
 import chainer.functions as F
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 from chainer import testing
 
-from dy2static import InputSpec, to_static
+from dy2static import InputSpec, pipeline, to_static
 from dy2static.errors import SignatureError
 from dy2static.native import compiler
 
@@ -586,3 +588,20 @@ def test_elements_are_no_arrays():
         x = np.arange(n, dtype="f")
         assert static(x) == kinds(x) and type(static(x)[3]) is np.float32
     assert static.stats()["captures"] == 3
+
+
+def test_what_no_bound_of_a_size_would_change_is_not_tried_with_another_one(monkeypatch):
+    def function(x):
+        y = F.sum(F.tanh(x) * 2)
+        breakpoint()
+        return y
+
+    found, trace = [], pipeline.trace
+    monkeypatch.setattr(sys, "breakpointhook", lambda: None)
+    monkeypatch.setattr(pipeline, "trace", lambda called, *rest: (found.append(called), trace(called, *rest))[1])
+    static = to_static(function, input_spec=[InputSpec([None, 6])], backend="numpy")
+    x = floats(8, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        testing.assert_allclose(static(x).array, function(x).array, rtol=1e-6)
+    assert found.count(function) == 2                       # with a free size, and with this one

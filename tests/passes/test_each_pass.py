@@ -1,6 +1,9 @@
 """Each pass on a graph of a few nodes: what it changes, what it leaves alone, and that the numbers stay."""
+import functools
+
 import numpy as np
 import pytest
+from control_graphs import if_
 from random_graphs import arrays, build
 
 from dy2static import ops
@@ -11,6 +14,7 @@ from dy2static.ir.op import OPS
 from dy2static.ir.template import AT
 from dy2static.ir.types import Stack, Tensor, python_scalar
 from dy2static.passes.batching import batch_products
+from dy2static.passes.cleanup import dce
 from dy2static.passes.cleanup.cse import eliminate_common
 from dy2static.passes.cleanup.dce import eliminate_dead
 from dy2static.passes.cleanup.simplify import simplify
@@ -53,6 +57,16 @@ def test_dce_drops_what_no_output_reads():
     graph = build(lambda x: (ops.tanh(x), ops.exp(x)), (3,))
     assert names(eliminate_dead(graph.with_(outputs=graph.outputs[:1]))) == ["tanh"]
     assert eliminate_dead(graph) is graph
+
+
+def test_dce_looks_once_through_a_branch_with_many_operands(monkeypatch):
+    def side(*values):
+        return ops.tanh(functools.reduce(ops.add, values[:-1]))     # does not read the last one
+
+    found, read = [], dce._read
+    monkeypatch.setattr(dce, "_read", lambda region: (found.append(region), read(region))[1])
+    after = eliminate_dead(build(lambda *values: if_(ops.py_constant(value=True), values, side, side), *[(3,)] * 40))
+    assert len(after.nodes[-1].inputs) == 40 and len(found) == 2
 
 
 def test_simplify_moves_transposes_into_products():

@@ -41,8 +41,9 @@ def _if(node: Node, live: Collection[Value]) -> Node:
     """The branch with the results that are live and the operands they need."""
     wanted = [k for k, v in enumerate(node.outputs) if v in live]
     regions = [eliminate_dead(_with_outputs(region, wanted) if returns(region) else region) for region in node.regions]
+    read = [_read(region) for region in regions]
     used = [j for j in range(len(node.inputs) - 1)
-            if any(region.inputs[j] in _read(region) for region in regions)]
+            if any([region.inputs[j] in values for region, values in zip(regions, read)])]
     regions = [region.with_(inputs=_pick(region.inputs, used)) for region in regions]
     if not any(map(returns, regions)):
         wanted = list(range(len(node.outputs)))
