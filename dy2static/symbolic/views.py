@@ -171,6 +171,8 @@ class Views:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""
         if made.function is operator.getitem and _selects_a_view(made.args[1]):
             return {frozenset((id(made.args[0]),))}
+        if made.function is operator.getitem and _selects_a_copy(made.args[1]):
+            return {frozenset()}
         tried = self._tried(made, operands)
         if tried is None:
             return {frozenset(("unknown",))}
@@ -238,6 +240,12 @@ def arrays_in(item: Any) -> List[SymbolicArray]:
     if type(item) is slice:
         item = [item.start, item.stop, item.step]
     return [array for part in item for array in arrays_in(part)] if isinstance(item, (tuple, list)) else []
+
+
+def _selects_a_copy(index: Any) -> bool:
+    """Whether an index has an array of places or a mask in it."""
+    entries = index if type(index) is tuple else (index,)
+    return any([type(entry) is SymbolicArray and entry.ndim > 0 for entry in entries])
 
 
 def _selects_a_view(index: Any) -> bool:

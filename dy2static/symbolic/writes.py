@@ -28,6 +28,7 @@ from ..runtime.array_writes import Into, itself, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
 from .applications import Application
 from .layouts import Layouts
+from .masked_writes import by_places
 from .overlaps import Overlaps
 from .overwritten import Overwritten
 from .values import SymbolicArray, SymbolicScalar
@@ -208,6 +209,8 @@ class ArrayWrites:
         capture.check()
         if array.is_scalar:
             capture.abort("a NumPy scalar is changed in place")
+        if function is operator.setitem:
+            args = (by_places(capture, array, *args), args[1])
         self.views.learn()
         memory = self.memory_of(array)
         if self.returned and memory.source is not None:
