@@ -5,7 +5,6 @@ the arrays hold that decided something (lengths of sequences, mostly), and the p
 """
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, AbstractSet, Any, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..ir.types import Tensor
 from ..lowering.host import checked_call, sized_call
 from ..record.guards import ContentsMatch
 from ..record.inputs import NumberInput
-from ..record.paths import Source, with_siblings
+from ..record.paths import Source, expression_path, paths_of, with_siblings
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _CALLS = (checked_call, sized_call)
 #: Values, and the nodes there were.
 _Noted = List[Tuple[Value, Tuple[Sequence[Node], ...]]]
 
-_NAME, _NOTHING = re.compile(r"\bn\d+\b"), frozenset()       # type: ignore[var-annotated]
+_NOTHING = frozenset()                                  # type: ignore[var-annotated]
 
 
 def _is_small(array: np.ndarray) -> bool:
@@ -40,7 +39,8 @@ def _is_small(array: np.ndarray) -> bool:
 class DecidingContents:
     """What decides something in one capture.
 
-    fixed: the paths (`with_siblings`) of the arrays whose contents are known, under a guard, and of numbers that are.
+    fixed: the paths (`with_siblings`) of the arrays whose contents are known, under a guard, and of numbers that are; the
+    `expression_path` of expressions over numbers.
     exposures: how many calls of unknown code there were, which may write into arrays.
     """
 
@@ -54,6 +54,10 @@ class DecidingContents:
     def is_fixed(self, source: Source, real: np.ndarray) -> bool:
         """Whether the contents of this array of the caller's are known."""
         return bool(self.fixed) and _is_small(real) and with_siblings(source.path()) in self.fixed
+
+    def is_fixed_expression(self, text: str) -> bool:
+        """Whether the value of an expression over numbers is known."""
+        return bool(self.fixed) and expression_path(text, self.capture.inputs.named) in self.fixed
 
     def entered(self, value: Value, source: Source, real: np.ndarray) -> None:
         """An array among the inputs of the graph."""
@@ -107,7 +111,7 @@ class DecidingContents:
             builder = builder.outer
 
     def paths(self) -> Set[Tuple]:
-        """The paths of what has decided something, and is not fixed yet: small arrays of whole numbers, and numbers.
+        """The paths of what has decided something, and is not fixed yet: small arrays of whole numbers, numbers, and expressions.
 
         What Python needed comes first, then sizes, with which something may have been unable to work, and only then decisions.
         Of values that depend on anything else there are none: no guard could tell what they are.
@@ -121,10 +125,8 @@ class DecidingContents:
 
     def _origins(self) -> Dict[Value, Optional[FrozenSet[Tuple]]]:
         """By value, the paths of all that it is made of; None where that is something else than arrays and numbers to be fixed."""
-        named = {name: with_siblings(source.path()) for name, source in self.capture.inputs.named}
         found: Dict[Value, Optional[FrozenSet[Tuple]]] = {
-            item.value: frozenset([named[name] for name in _NAME.findall(item.expression) if name in named])
-            for item in self.capture.inputs.all if isinstance(item, NumberInput)}
+            item.value: self._of_number(item.expression) for item in self.capture.inputs.all if isinstance(item, NumberInput)}
         found.update({value: frozenset((with_siblings(source.path()),)) for value, source in self._small.items()})
         for nodes in {id(nodes): nodes for noted in self._noted for _, lists in noted for nodes in lists}.values():
             for node in nodes:
@@ -132,3 +134,8 @@ class DecidingContents:
                 is_open = None in parts or node.op.effect and node.op not in _CALLS
                 found.update(dict.fromkeys(node.outputs, None if is_open else _NOTHING.union(*parts)))
         return found
+
+    def _of_number(self, text: str) -> FrozenSet[Tuple]:
+        """What fixes an expression over numbers: its value; the numbers, if that is known and has not helped."""
+        path = expression_path(text, self.capture.inputs.named)
+        return frozenset((path,)) if path not in self.fixed else paths_of(path)

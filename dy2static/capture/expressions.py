@@ -111,11 +111,11 @@ class Expressions:
         return self.capture.numpy.call(operator.pow, (base, exponent), {})
 
     def make(self, text: str, hint: Any) -> Any:
-        """A symbolic number for an expression whose value in this call is ``hint``."""
+        """A symbolic number for an expression whose value in this call is ``hint``; the value, if it decides something."""
         kind = {bool: "py_bool", int: "py_int", float: "py_float"}.get(type(hint))
         if kind is None:
             self.capture.abort(f"a number of type {type(hint).__name__}")
-        if kind == "py_bool" or len(text) > LONGEST_EXPRESSION:
+        if kind == "py_bool" or len(text) > LONGEST_EXPRESSION or self.capture.deciding.is_fixed_expression(text):
             self.guard(text, hint)
             return hint
         return SymbolicScalar(self.capture, kind, text, hint)

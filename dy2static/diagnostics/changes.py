@@ -26,7 +26,7 @@ from ..record.guards import (
     VariableMatch,
 )
 from ..record.guards.base import PathGuard
-from ..record.paths import Argument, Source, family, follow, joined, with_siblings
+from ..record.paths import Argument, Source, expression_path, family, follow, joined, with_siblings
 from ..runtime.program import Program
 
 #: The most changes that a warning names, and the most characters of a value.
@@ -61,7 +61,7 @@ class Varying(set):
     and truth values of which several have changed, and arrays and tuples that were one and are several now.
 
     texts: those of all but ints and floats, which cannot be inputs everywhere.
-    fixed: paths of small arrays and of numbers that are known in every program, whether they change or not.
+    fixed: paths of small arrays, numbers and expressions that are known in every program, whether they change or not.
     loose: those that are not to be known, and refused: what is not to be relied on (kinds of guards and paths), because there would
     be a program for nearly every call: captures stop there, and Python carries out these lines.
     """
@@ -109,16 +109,17 @@ class Varying(set):
         if is_text and path in self:
             self.texts.add(path)
 
-    def refuse(self, guards: Sequence[Guard], contents: bool) -> bool:
+    def refuse(self, guards: Sequence[Guard], contents: bool, named: Sequence[Tuple[str, Source]]) -> bool:
         """Do not rely on what these guards are about; False if nothing can be done, or all of that has been done already.
 
         What was made known because it decides something is unknown again; then whole families of items.
-        contents: also contents of arrays, of which those of lengths come back in the next epoch.
+        contents: also contents of arrays, of which those of lengths come back in the next epoch.  named: the numbers that guards of
+        expressions name.
         """
         if len(self.refused) + len(self.loose) >= _MOST_REFUSED:
             return False
-        known = self.fixed.intersection([with_siblings(guard.source.path()) for guard in guards
-                                         if guard.source is not None and (contents or not isinstance(guard, ContentsMatch))])
+        known = self.fixed.intersection([_fixed_by(guard, named) for guard in guards
+                                         if contents or not isinstance(guard, ContentsMatch)])
         if known:
             self.fixed -= known
             self.loose |= known
@@ -150,6 +151,13 @@ class Varying(set):
             self.texts = texts
             raise
         self._needed |= texts
+
+
+def _fixed_by(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Optional[Tuple]:
+    """What a guard makes known, if it is an array, a number or an expression over such."""
+    if isinstance(guard, ExpressionMatch):
+        return expression_path(guard.text, named)
+    return None if guard.source is None else with_siblings(guard.source.path())
 
 
 def _kinds(guard: Guard) -> Tuple[type, ...]:

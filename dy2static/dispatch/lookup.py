@@ -68,7 +68,7 @@ class Lookup:
         guards = [program.guards[index] for index in failed]
         others = [_kind_of_item(guard, at) for guard in guards if not _may_be_input(guard, at)]
         self.varying.note_places([guard for guard in others or guards if isinstance(guard, PathGuard)])
-        return self.varying.refuse(others or guards, contents)
+        return self.varying.refuse(others or guards, contents, program.recipe.outcome.named)
 
     def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""

@@ -1,9 +1,10 @@
 """Paths: how every later call finds a value again that a capture has read.  One class for each step."""
 from __future__ import annotations
 
+import re
 import threading
 from types import CellType
-from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Tuple, Type
+from typing import Any, Callable, ClassVar, Dict, FrozenSet, Iterable, Iterator, Optional, Tuple, Type
 
 from chainer import Parameter, Variable
 
@@ -88,6 +89,22 @@ class Source:
 def with_siblings(path: Tuple) -> Tuple:
     """What is the same for the paths of all items of one list or tuple; the path itself where it is to something else."""
     return (path[0], None, *path[2:]) if len(path) > 2 and type(path[1]) is int else path
+
+
+def expression_path(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
+    """What stands among paths for an expression over numbers, in every capture of a function; the path of a number itself.
+
+    named: the numbers that the expression names, and others, with their sources.
+    """
+    paths = {name: with_siblings(source.path()) for name, source in named}
+    parts = tuple([paths.get(part, part) for part in _NAME.split(text)])
+    return parts[1] if len(parts) == 3 and parts[::2] == ("", "") and type(parts[1]) is tuple else ("expression", *parts)
+
+
+def paths_of(path: Tuple) -> FrozenSet[Tuple]:
+    """The paths of the numbers of an expression; the path itself where it is that of a number."""
+    return frozenset([part for part in path if type(part) is tuple]) if path[0] == "expression" else frozenset((path,))
+
 
 
 def family(path: Tuple) -> Tuple:
@@ -252,6 +269,7 @@ class Item(Source):
 
 
 #: How native code reads attributes of Variables: definitions are guarded on their own.
+_NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
 _OF_VARIABLES = {"creator_node": "creator", "device": "device", "array": "data", "update_rule": "attribute"}
 _OF_OTHERS: Dict[Any, str] = {threading.local: "thread_attribute"}
 

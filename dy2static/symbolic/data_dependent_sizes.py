@@ -14,6 +14,9 @@ from .abstract_eval import FILLINGS, stand_in
 #: Functions that give several arrays, all of one size.
 _ALIKE = known_as("alike").union(("class_counts",))
 
+#: Functions whose first operand has no part in it: the contents of the others decide.
+_OF_OTHERS = ("getitem", "repeat")
+
 
 class NewSizes:
     """Sizes of the results of one call that contents of its operands decide.
@@ -30,7 +33,7 @@ class NewSizes:
     def size(self, numbers: Sequence[Any], result: int, axis: int) -> Any:
         """The size that was ``numbers`` in the trials: that of an operand, the number of a mask's elements, or a new one."""
         capture = self.capture
-        capture.deciding.sizes(*self.operands)
+        capture.deciding.sizes(*(self.operands[1:] if self.name in _OF_OTHERS else self.operands))
         if capture.staging.in_loop:
             raise ValueError("the size of the result depends on the contents of an array, inside a loop on array values")
         of = self._decides(numbers)

@@ -3,6 +3,7 @@ import warnings
 
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 
@@ -251,3 +252,39 @@ def test_functions_that_stay_whole_get_numbers_as_they_are():
 
     calls = [(chainer.Variable(np.ones(2, "f")), np.array(n)) for n in (0.5, 1.5, 70000.0, 1e39, 2.5)]
     assert differences(clipped, calls, backend="numpy")[0] == []
+
+
+class Steps(chainer.Chain):
+    """A step of training on part of a batch, which a counter chooses."""
+
+    def __init__(self, end):
+        super().__init__(layer=L.Linear(4, 3, initialW=np.linspace(-1, 1, 12, dtype="f").reshape(3, 4)))
+        self.end, self.count = end, 0
+        self.optimizer = chainer.optimizers.SGD(0.1).setup(self)
+
+    def step(self, x, t):
+        self.count += 1
+        n = self.end(self.count)
+        loss = F.softmax_cross_entropy(self.layer(x[:n]), t[:n])
+        self.cleargrads()
+        loss.backward()
+        self.optimizer.update()
+        return loss
+
+
+@pytest.mark.parametrize("end, captures, is_whole", [(lambda count: min(4, 1 + count // 6), 5, True), (lambda count: 1 + count ** 2 % 37, 13, False)],
+                         ids=["few", "many"])
+def test_expressions_decide_sizes(end, captures, is_whole):
+    """Where a size has to be known, the value of the expression is what a program is for, not the numbers in it, nor the labels."""
+    eager, ours = Steps(end), Steps(end)
+    static = to_static(Steps.step, backend="numpy")
+    rng = np.random.RandomState(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dy2static.FallbackWarning)
+        for _ in range(28):
+            x, t = rng.randn(40, 4).astype("f"), rng.randint(0, 3, 40).astype("i")
+            np.testing.assert_allclose(static(ours, x, t).array, eager.step(x, t).array, rtol=1e-5)
+            np.testing.assert_allclose(ours.layer.W.array, eager.layer.W.array, rtol=1e-4, atol=1e-6)
+    assert ours.count == eager.count == 28
+    found = static.stats()
+    assert found["fallbacks"] == 0 and (found["cuts"] == 0) is is_whole and found["captures"] <= captures
