@@ -14,7 +14,7 @@ from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
 from .dataclass import CONSTANTS, frozen_against, is_generated
 from .object_shadows import ShadowBase, attributes_of, class_of, delete_attribute, origin_of
 from .own_collections import Namespace
-from .ownership import is_library, is_library_class
+from .ownership import is_converted, is_library, is_library_class
 from .shadows import _ABSENT, ShadowDict
 
 if TYPE_CHECKING:
@@ -58,6 +58,22 @@ class Attributes:
         if not is_library_class(cls):
             self.heap.guard(AttributeAbsent(self.heap.source(Constant, None, cls), name))
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+
+    def for_reader(self, found: Any, frame: types.FrameType) -> Any:
+        """A function or method that code reads: where a library does, which calls it unseen, the converted one."""
+        code = frame.f_code
+        if code in self.capture.calls.staged_codes or \
+                frame.f_globals.get("__name__", "").startswith("dy2static.") and code is not ShadowBase.__reduce_ex__.__code__:
+            return found
+        return self.converted(found)
+
+    def converted(self, found: Any) -> Any:
+        """A function or method of the user's as code may call it that is not converted; anything else as it is."""
+        function = found.__func__ if type(found) is types.MethodType else found
+        if type(function) is not types.FunctionType or not is_converted(function):
+            return found
+        called = self.capture.callee(function)
+        return types.MethodType(called, found.__self__) if type(found) is types.MethodType else called
 
     def read_missing(self, shadow: ShadowBase, name: str) -> Any:
         """What ``__getattr__`` of the class returns. Python asks for it after any AttributeError of `read_attribute`."""

@@ -242,8 +242,12 @@ class Heap:
             self.guard(IdentityMatch(source, real))
             if not is_library_class(real) and not self.objects.is_user_class(real):
                 self.objects.rely_on_class(real, data=True)
-                for member in real if isinstance(real, enum.EnumMeta) else ():
-                    self.rely_on_member(member)
+                if not is_library_class(kind):
+                    self.objects.check_class(kind)
+                if isinstance(real, enum.EnumMeta):
+                    self.objects.check_class(real)
+                    for member in real:
+                        self.rely_on_member(member)
             return self.objects.shadow_class(real) if self.objects.is_user_class(real) else real
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             self.objects.check_class(kind)

@@ -1,6 +1,7 @@
 """Shadows of objects and modules: what is read from them and written to them goes through the heap."""
 from __future__ import annotations
 
+import sys
 import types
 from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Optional
 
@@ -41,6 +42,9 @@ class ShadowModule(types.ModuleType):
         del object.__getattribute__(self, "_dy2static_attributes")[name]
 
 
+_FUNCTIONS = (types.FunctionType, types.MethodType)
+
+
 class ShadowBase:
     """Mixed into the class of every object shadow, before the object's own class."""
 
@@ -48,7 +52,9 @@ class ShadowBase:
     _dy2static_class: ClassVar[type]
 
     def __getattribute__(self, name: str) -> Any:
-        return heap_of(self).attributes.read_attribute(self, name)
+        attributes = heap_of(self).attributes
+        found = attributes.read_attribute(self, name)
+        return attributes.for_reader(found, sys._getframe(1)) if type(found) in _FUNCTIONS else found
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not heap_of(self).attributes.write_attribute(self, name, "__setattr__", value):
@@ -59,8 +65,13 @@ class ShadowBase:
             delete_attribute(self, name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For `copy`, which looks into the storage of the attributes."""
-        attributes = object.__getattribute__(self, "__dict__")
+        """For `copy`, which looks into the storage of the attributes, and calls what this gives first."""
+        attributes, converted = object.__getattribute__(self, "__dict__"), heap_of(self).attributes.converted
+        for name, given in (("__reduce_ex__", (protocol,)), ("__reduce__", ())):
+            method = getattr(class_of(self), name)
+            if isinstance(method, types.FunctionType):
+                found = converted(method)(self, *given)
+                return (converted(found[0]), *found[1:]) if isinstance(found, tuple) else found
         if isinstance(attributes, ShadowDict):
             attributes.load_all()
         found = super().__reduce_ex__(protocol)

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import abc
 import enum
+import operator
+import sys
 import types
 from typing import TYPE_CHECKING, Any, Callable, Dict, Set, Tuple
 
@@ -85,13 +87,14 @@ class Objects:
         return shadow
 
     def check_class(self, cls: type) -> None:
-        """Stop if Python would run code of the user's unseen on instances of a class that have no shadows."""
+        """Stop if Python would run code of the user's unseen on instances of a class (or metaclass) that have no shadows."""
         if cls not in self._checked:
-            self.rely_on_class(cls, data=True)
+            if not issubclass(cls, type):
+                self.rely_on_class(cls, data=True)
             reads = Reads(cls)
             if reads.impure:
                 self.capture.abort(f"{reads.impure} may do more than compute, and Python runs it as it is, unseen",
-                                   hint="a plain class without slots or a built-in base is compiled")
+                                   hint="a plain class without slots, a metaclass or a built-in base is compiled")
             self._checked.add(cls)
             for space, name in reads.globals:
                 self.heap.definitions.add_entry(cls.__name__, space, name)
@@ -143,6 +146,9 @@ class Objects:
             body.update(checked_reads(self.heap, cls))
             if lookup(cls, "__getattr__") is not _ABSENT:
                 body["__getattr__"] = lambda shadow, name: self.heap.attributes.read_missing(shadow, name)
+            new = lookup(cls, "__new__")
+            if isinstance(new, staticmethod) and isinstance(new.__func__, types.FunctionType):
+                body["__new__"] = staticmethod(self._staged_special(new.__func__))
             of_items = lookup(cls, "__class_getitem__")
             if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
                 body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
@@ -167,9 +173,10 @@ class Objects:
         if cls.__repr__ is object.__repr__:             # which names the address of the object
             found["__repr__"] = lambda shadow: object.__repr__(self.heap.attributes.identified(shadow))
         hashed = cls.__hash__
-        if "__eq__" in found and hashed is not None:
-            staged = isinstance(hashed, types.FunctionType) and not is_generated(owner_of(cls, "__hash__"), hashed)
-            found["__hash__"] = self._staged_special(hashed) if staged else hashed
+        if isinstance(hashed, types.FunctionType) and not is_generated(owner_of(cls, "__hash__"), hashed):
+            found["__hash__"] = self._staged_special(hashed)
+        elif "__eq__" in found and hashed is not None:
+            found["__hash__"] = hashed
         return found
 
     def _staged_special(self, function: types.FunctionType) -> Callable:
@@ -179,13 +186,16 @@ class Objects:
         return self._specials[function]
 
     def _stage_special(self, function: types.FunctionType) -> Callable:
-        def special(shadow: Any, *args: Any, **kwargs: Any) -> Any:
+        def special(shadow: Any, /, *args: Any, **kwargs: Any) -> Any:
             return self.capture.callee(function)(shadow, *args, **kwargs)
 
         def truth(shadow: Any) -> bool:
             found = self.capture.callee(function)(shadow)
             return bool(found) if getattr(found, "python_type", None) is bool else found     # Python asks now
-        made = truth if function.__name__ == "__bool__" else special
+
+        def hashed(shadow: Any) -> int:
+            return operator.index(self.capture.callee(function)(shadow))
+        made = {"__bool__": truth, "__hash__": hashed}.get(function.__name__, special)
         made.__name__ = function.__name__
         return made
 
@@ -224,8 +234,7 @@ class _Plain:
 
 
 _NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
-                         "__init_subclass__", "__class_getitem__", "__reduce__", "__reduce_ex__", "__hash__", "__call__",
-                         "__set_name__", "__get__", "__set__", "__delete__"))
+                         "__init_subclass__", "__class_getitem__", "__reduce__", "__reduce_ex__", "__hash__"))
 
 
 #: The methods that Python takes from the right operand first if its class derives from that of the left one.
@@ -248,9 +257,13 @@ class ShadowMeta(type):
     """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
 
     def __getattribute__(cls, name: str) -> Any:
-        if name.startswith(("__", "_dy2static")) and name not in _OF_CLASSES or name == "mro":
+        special = name.startswith(("__", "_dy2static")) and name not in _OF_CLASSES or name == "mro"
+        if special and type(type.__getattribute__(cls, name)) is not types.FunctionType:
             return type.__getattribute__(cls, name)
         real, heap = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_heap")
+        if special:                                     # who calls it unseen has the staged one
+            seen = sys._getframe(1).f_code in heap.capture.calls.staged_codes
+            return type.__getattribute__(real if seen else cls, name)
         if name == "__dict__":
             return heap.shadow(real.__dict__, heap.source(InstanceDict, heap.source(Constant, None, real)))
         if name in _OF_CLASSES:

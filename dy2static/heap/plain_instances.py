@@ -86,6 +86,8 @@ def _run_by_python(name: str, found: Any) -> Iterator[types.FunctionType]:
     elif isinstance(found, types.FunctionType):
         if name.startswith("__") and name.endswith("__") and name not in _CONVERTED_WHEN_CALLED:
             yield found
+    elif name == "_missing_" and isinstance(found, classmethod) and isinstance(found.__func__, types.FunctionType):
+        yield found.__func__
     elif not isinstance(found, (staticmethod, classmethod, type)) and not is_library(type(found).__module__):
         for part in ("__get__", "__set__", "__delete__"):
             if isinstance(getattr(type(found), part, None), types.FunctionType):
