@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from dy2static import config, to_static
-from dy2static.backends.c import backend
 from dy2static.errors import FallbackWarning
-from dy2static.native import announce, compiler, products, store
+from dy2static.native import announce, compiler, store
 from dy2static.program import hotpath
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -91,16 +90,6 @@ def test_calls_go_on(gate):
     check(step(compiled, 7), 7)
     assert len(compiler._built) == made and compiled.stats()["captures"] == 1
     assert not compiler._running and not [path for path in os.listdir(store.directory()) if path.startswith(".new")]
-
-
-@pytest.mark.parametrize("function, asked", [(lambda x: F.matmul(x, x), ["f32"]), (F.tanh, [])], ids=["product", "none"])
-def test_the_library_of_products_is_begun_before_the_passes(function, asked, monkeypatch):
-    """It takes the compiler longest."""
-    order, start, usual = [], products.start, backend.run
-    monkeypatch.setattr(products, "start", lambda name: order.append(name) or start(name))
-    monkeypatch.setattr(backend, "run", lambda *given: order.append("passes") or usual(*given))
-    to_static(function, strict=True, backend="c")(np.ones((3, 3), "f"))
-    assert order[:order.index("passes")] == asked
 
 
 def test_gradients_of_gradients(gate):

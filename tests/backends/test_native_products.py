@@ -4,9 +4,12 @@ import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+import chainer.functions as F
 import numpy as np
 import pytest
 
+from dy2static import to_static
+from dy2static.backends.c import backend
 from dy2static.native import compiler, library, products
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -176,3 +179,13 @@ def test_a_child_process_multiplies():
             os._exit(1)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("function, asked", [(lambda x: F.matmul(x, x), ["f32"]), (F.tanh, [])], ids=["product", "none"])
+def test_the_library_of_products_is_begun_before_the_passes(function, asked, monkeypatch):
+    """It takes the compiler longest."""
+    order, start, usual = [], products.start, backend.run
+    monkeypatch.setattr(products, "start", lambda name: order.append(name) or start(name))
+    monkeypatch.setattr(backend, "run", lambda *given: order.append("passes") or usual(*given))
+    to_static(function, strict=True, backend="c")(np.ones((3, 3), "f"))
+    assert order[:order.index("passes")] == asked
