@@ -14,6 +14,8 @@ from ..runtime.rule_states import state_of
 from ..runtime.slots import SlotsView
 from .protocols import GuardWriter, TableWriter
 
+_NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
+
 
 class Source:
     """One step of a path: how a value is got from that of ``parent``, which is None where a path begins.
@@ -96,15 +98,16 @@ def expression_path(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
 
     named: the numbers that the expression names, and others, with their sources.
     """
-    paths = {name: with_siblings(source.path()) for name, source in named}
-    parts = tuple([paths.get(part, part) for part in _NAME.split(text)])
+    split = _NAME.split(text)
+    names = set(split[1::2])
+    paths = {name: with_siblings(source.path()) for name, source in named if name in names}
+    parts = tuple([paths.get(part, part) for part in split])
     return parts[1] if len(parts) == 3 and parts[::2] == ("", "") and type(parts[1]) is tuple else ("expression", *parts)
 
 
 def paths_of(path: Tuple) -> FrozenSet[Tuple]:
     """The paths of the numbers of an expression; the path itself where it is that of a number."""
     return frozenset([part for part in path if type(part) is tuple]) if path[0] == "expression" else frozenset((path,))
-
 
 
 def family(path: Tuple) -> Tuple:
@@ -269,7 +272,6 @@ class Item(Source):
 
 
 #: How native code reads attributes of Variables: definitions are guarded on their own.
-_NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
 _OF_VARIABLES = {"creator_node": "creator", "device": "device", "array": "data", "update_rule": "attribute"}
 _OF_OTHERS: Dict[Any, str] = {threading.local: "thread_attribute"}
 

@@ -14,7 +14,7 @@ from .abstract_eval import FILLINGS, stand_in
 #: Functions that give several arrays, all of one size.
 _ALIKE = known_as("alike").union(("class_counts",))
 
-#: Functions whose first operand has no part in it: the contents of the others decide.
+#: Functions of an array whose contents have no part in it: the other operands decide.
 _OF_OTHERS = ("getitem", "repeat")
 
 
@@ -33,7 +33,8 @@ class NewSizes:
     def size(self, numbers: Sequence[Any], result: int, axis: int) -> Any:
         """The size that was ``numbers`` in the trials: that of an operand, the number of a mask's elements, or a new one."""
         capture = self.capture
-        capture.deciding.sizes(*(self.operands[1:] if self.name in _OF_OTHERS else self.operands))
+        is_read = len(self.operands) > 1 and self.name in _OF_OTHERS and isinstance(self.operands[0].type, Tensor)
+        capture.deciding.sizes(*self.operands[is_read:])
         if capture.staging.in_loop:
             raise ValueError("the size of the result depends on the contents of an array, inside a loop on array values")
         of = self._decides(numbers)
