@@ -60,9 +60,12 @@ class Attributes:
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
 
     def for_reader(self, found: Any, frame: types.FrameType) -> Any:
-        """A function or method that code reads: where a library does, which calls it unseen, the converted one."""
+        """A function or method that code reads: where a library does, which calls it unseen, the converted one.
+
+        A capture that has stopped converts nothing: what the library does then puts its own state in order.
+        """
         code = frame.f_code
-        if code in self.capture.calls.staged_codes or \
+        if self.capture.failed is not None or code in self.capture.calls.staged_codes or \
                 frame.f_globals.get("__name__", "").startswith("dy2static.") and code is not ShadowBase.__reduce_ex__.__code__:
             return found
         return self.converted(found)
