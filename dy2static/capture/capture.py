@@ -193,7 +193,7 @@ class Capture:
             if isinstance(container, ShadowList):
                 container.forget_written()
         start.restore()
-        self.heap.stale = self.failed = None
+        self.heap.stale, self.failed, self.reports.any_here = None, None, False
         self.builder, self.root.nodes = self.root, []
         self.operands, self.materialiser, self.staging = Operands(self), Materialiser(self), Staging(self)
         self.escaping, self.grad_state, self.chainer.applied = Escaping(self), KeptGradients(self), 0

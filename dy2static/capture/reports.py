@@ -57,13 +57,14 @@ class _Held:
 class Reports:
     """The reports of one capture that are certain to do no more than store their values.
 
-    observers: the paths of the objects that report.  made: all reports, in order.
+    observers: the paths of the objects that report.  made: all reports, in order.  any: whether there are some; any_here: on the
+    present way through the function.
     """
 
     def __init__(self, capture: Capture):
         self.capture = capture
         self.observers: Dict[Source, None] = {}
-        self.any = False
+        self.any = self.any_here = False
         self.observation: Any = None
         self.made: List[Reported] = []
         self._held: Optional[_Held] = None
@@ -142,7 +143,7 @@ class Reports:
             return False
         if not reports_plainly(*([] if source is None else [self.capture.heap.real_of(observer)])):
             return False
-        self.any = True
+        self.any = self.any_here = True
         if source is not None:
             self.observers[source] = None
         return True
@@ -159,7 +160,7 @@ class Reports:
         """What follows in the graph may look, or fail: what is reported before stays before it."""
         if self._held is not None:
             self._held.is_seen = True
-        if self.any and self.capture.builder is self.capture.root:
+        if self.any_here and self.capture.builder is self.capture.root:
             self.capture.builder.add(host.host_call, (), {"call": _MARK, "types": ()}, name="reported")
 
     def settle(self, ends: Tuple[End, ...]) -> Tuple[End, ...]:

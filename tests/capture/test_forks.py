@@ -525,6 +525,25 @@ def truth_of_operands(compile):
     return compile(f), None
 
 
+def reported_behind(compile):
+    """What may fail before the decision is the same when the second side is captured, after the first one has reported."""
+    seen = {}
+
+    def f(x):
+        m = x.array.copy()
+        m[np.argsort(x.array)] = 3
+        h = x * m
+        y = h if h.array.sum() > 0.3 else None
+        chainer.report({"loss": F.sum(h)})
+        return h, y
+    compiled = compile(f, strict=True)
+
+    def reported(x):
+        with chainer.Reporter().scope(seen):
+            return compiled(x)
+    return reported, seen
+
+
 CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
          sets_and_deleted_keys, deleted_after_a_write, asked_by_python, decided_in_with, greatest_number,
          an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
@@ -534,7 +553,7 @@ CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, cla
          none_in_a_branch, kinds_in_a_body, effects_in_a_body, raises_in_a_body, caught_in_a_body,
          branch_of_a_branch_in_a_loop, loop_that_only_raises,
          accepted_steps, required_by_one_side,
-         and_gives_another_type, truth_of_operands]
+         and_gives_another_type, truth_of_operands, reported_behind]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
