@@ -31,6 +31,12 @@ def _of_hints(function: Callable, operands: Tuple) -> Any:
         return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
 
 
+def _is_float_power(base: Any, exponent: Any) -> bool:
+    """Whether ``base ** exponent`` is a float, if it does not raise: others may be whole numbers, floats or complex numbers."""
+    kinds = [x.python_type if type(x) is SymbolicScalar else type(x) for x in (base, exponent)]
+    return float in kinds and (kinds[1] is not float or type(base) is not SymbolicScalar and base >= 0)
+
+
 class Expressions:
     """What operators on symbolic numbers make in one capture."""
 
@@ -58,7 +64,8 @@ class Expressions:
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
         if symbol == "**" and any(type(x) is SymbolicScalar and x.text is None for x in operands):
             return self._power(*operands)
-        if symbol in ("**", "<<", ">>") and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
+        is_needed = symbol in ("<<", ">>") or symbol == "**" and not _is_float_power(*operands)
+        if is_needed and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
             operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
             least = self._least(operands[0])

@@ -33,6 +33,7 @@ INPUTS = {
     "eps of known variances": lambda x, p, k: F.fixed_batch_normalization(x, ONES, ZEROS, ZEROS, p[0], eps=k),
     "exponent": lambda x, p, k: x * p ** (1 + k),
     "base": lambda x, p, k: (1 + k) ** x,
+    "decay": lambda x, p, k: x * 0.9 ** k * (1 + k) ** int(100 * k) * (-0.5) ** int(10 * k),
     "triplet": lambda x, p, k: F.triplet(x, p, x * p, k),
     "noise": lambda x, p, k: x + np.random.normal(0, k, x.shape).astype("f") * np.random.uniform(-k, k),
 }
