@@ -10,6 +10,7 @@ from ..pyast import assigned, liveness, scopes
 from ..transformers.frames import reads_names_unseen
 from .expressions import take_out
 from .loops import run_ahead
+from .rebinding import rebinds_variables
 from .statements import (
     Block,
     Place,
@@ -73,9 +74,7 @@ def can_be_divided(tree: gast.AST) -> bool:
 
     Nothing in it may look at all of its names, or give another array to a Variable that a part has made.
     """
-    return isinstance(tree, gast.FunctionDef) and not reads_names_unseen(tree) and not any(
-        isinstance(node, gast.Attribute) and node.attr in ("array", "data") and isinstance(node.ctx, gast.Store)
-        and isinstance(node.value, gast.Name) for node in scopes.walk(tree))
+    return isinstance(tree, gast.FunctionDef) and not reads_names_unseen(tree) and not rebinds_variables(tree)
 
 
 class Division:

@@ -384,6 +384,23 @@ def writes_parameters_before_they_are_used(compile):
     return compile(f), links
 
 
+def averages_parameters(compile):
+    """A slow copy follows the weights, in the two ways of writing that, and a Variable of an earlier part is changed in place."""
+    fast, slow, slower = [L.Linear(4, 4, initialW=array(4, 4, seed=k)) for k in range(3)]
+
+    def f(x, w):
+        h = F.exp(F.tanh(fast(x)))
+        for _, (p, q) in enumerate(zip(slow.params(), fast.params())):
+            p.array *= 0.9
+            p.array += 0.1 * q.array
+        for (_, p), q in zip(sorted(slower.namedparams()), slow.params()):
+            p.data = 0.5 * p.data + 0.5 * q.data
+        broken(h)
+        h.array *= w.array
+        return F.sum(F.tanh(h) * slow(h)) * F.sum(F.tanh(slower(h)))
+    return compile(f), [fast, slow, slower]
+
+
 def trains_a_critic_before_it_is_used(compile):
     """Its update runs as Python: the gradients of the generator, which go through a part, read the updated weights."""
     generator, critic = [L.Linear(4, 4, initialW=array(4, 4, seed=k)) for k in range(2)]
