@@ -25,6 +25,7 @@ from ..lowering.registration import registered
 from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
 from ..runtime.opaque import VARYING, OpaqueCall, copy_node
 from ..symbolic import abstract_eval, patches
+from ..symbolic.array_or_variable import variable_of
 from ..symbolic.data_dependent_sizes import may_be_empty
 from ..symbolic.number_ranges import kind_of
 from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds_sizes, tried_with
@@ -55,6 +56,7 @@ class ChainerCalls:
     def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
         """What ``node.apply(inputs)`` does while this capture runs."""
         self.capture.check()
+        inputs = [variable_of(x) for x in inputs]
         given = self._given(node, inputs)
         relied = self._keep_by_reference(inputs, given)
         operands = [self._operand(x) for x in inputs]

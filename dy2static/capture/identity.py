@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from ..heap.objects import real_class
 from ..record.guards import DistinctObjects
 from ..record.paths import Source
+from ..symbolic.array_or_variable import ArrayOrVariable
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -18,6 +19,8 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
     """``first is second`` of what they stand for."""
     for item, other in ((first, second), (second, first)):
         kind = type(item)
+        if kind is ArrayOrVariable and other is None:
+            return False
         if kind is SymbolicScalar and item.text is None and first is not second:
             known = _is_constant(capture, item, other)
             if known is not None:

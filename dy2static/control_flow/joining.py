@@ -20,6 +20,7 @@ from ..symbolic.rollback import Place, Snapshot
 from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice
+from .joining_kinds import differ_in_kind, merge_kinds
 from .joining_sizes import differ_in_size, merge_sizes
 from .loop_carried_trees import compound_of, fill, is_finite, is_like, is_plain, rebuilt
 
@@ -121,8 +122,10 @@ class Joins:
             return self._merge_lists(a, b, branches)
         if any(type(x) in (Undefined, Maybe) for x in (a, b)):
             return self._merge_maybe(a, b, branches, name)
+        if differ_in_kind(a, b):
+            return merge_kinds(self, a, b, branches, name)
         if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
-            return self._merge_variables(a, b, branches, name)
+            return self.merge_variables(a, b, branches, name)
         if type(a) is SymbolicArray and type(b) is SymbolicArray and a.type == b.type:
             return self._merge_arrays(a, b, branches)
         if differ_in_size(a, b) and self.staging.path.was_here() and not self.staging.in_loop:
@@ -332,7 +335,8 @@ class Joins:
         filler.__dict__["filler"] = item
         return filler
 
-    def _merge_variables(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+    def merge_variables(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+        """A Variable that is one of two."""
         if a.value.type != b.value.type:
             self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values")
         known = branches[0].merged.get((id(a), id(b)))

@@ -41,7 +41,7 @@ class Attributes:
         if name == "__class__":
             real = types.SimpleNamespace if cls is Namespace else cls
             return self.heap.objects.shadow_class(cls) if self.heap.objects.is_user_class(cls) else real
-        if isinstance(shadow, (dict, list)):
+        if issubclass(type(shadow), (dict, list)):      # `isinstance` would come back here for the ``__class__``
             self.heap.check_fresh()
         found = lookup(cls, name)
         if cls not in self._plain_readers:

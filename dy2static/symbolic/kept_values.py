@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Tuple
 
 from ..ir.graph import Value
+from .array_or_variable import variable_of
 from .lists import Contents, StagedList
 from .values import Maybe, SymbolicArray, SymbolicVariable
 
@@ -17,6 +18,7 @@ def kept_values(*items: Any) -> Dict[int, Tuple[Any, Optional[Value]]]:
         if id(item) in seen:
             continue
         seen.add(id(item))
+        item = variable_of(item)
         if isinstance(item, SymbolicVariable) or type(item) is SymbolicArray:
             array = item._data[0] if isinstance(item, SymbolicVariable) else item
             found[id(item)] = item, None if array.capture.array_writes.is_written(array) else array.now()

@@ -6,6 +6,7 @@ from typing import Any, Optional, Sequence
 from ..heap.wording import type_name
 from ..ir.dims import described
 from ..runtime.dy import Undefined
+from .array_or_variable import ArrayOrVariable
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 #: Stands for "is not there" among contents.
@@ -27,6 +28,8 @@ def describe(value: Any) -> str:
         return "unbound"
     if value is ABSENT:
         return "absent"
+    if type(value) is ArrayOrVariable:
+        return "an array or a Variable"
     if isinstance(value, SymbolicVariable):
         return f"a Variable {value.value.type.dtype} {described(value.value.type.shape)}"
     if type(value) is SymbolicArray:

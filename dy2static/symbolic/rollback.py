@@ -14,6 +14,7 @@ from ..heap.object_shadows import ShadowBase
 from ..heap.own_collections import OwnItems
 from ..heap.ownership import is_library_class
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, Unread
+from .array_or_variable import ArrayOrVariable
 from .kept_gradients import KeptGradient
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
@@ -255,7 +256,7 @@ class Snapshot:
         return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
 
 
-_HOLDING_NOTHING = frozenset((int, float, bool, str, bytes, type(None)))
+_HOLDING_NOTHING = frozenset((int, float, bool, str, bytes, type(None), ArrayOrVariable))
 
 
 def _same(now: Any, before: Any) -> bool:

@@ -77,6 +77,7 @@ class Views:
         self._parents: Dict[int, Tuple[SymbolicArray, Step]] = {}
         self._groups: Dict[int, List[SymbolicArray]] = {}
         self._perhaps: Dict[int, List[SymbolicArray]] = {}
+        self._shares: Set[int] = set()                  # the ids of what is in these lists
         for made in user_arrays:
             made.array.memory = made.array.shared = None
 
@@ -94,6 +95,7 @@ class Views:
 
     def may_share(self, array: SymbolicArray, operands: Sequence[SymbolicArray]) -> None:
         """Note that an array may be a view of one of these, or may not."""
+        self._shares.add(id(array))
         for operand in operands:
             self._perhaps.setdefault(id(self.root(operand)[0]), []).append(array)
 
@@ -107,6 +109,10 @@ class Views:
                 found.update((id(other), other) for other in self.group(array))
                 waiting += self._perhaps.get(id(array), [])
         return list(found.values())
+
+    def may_share_any(self, array: SymbolicArray) -> bool:
+        """Whether an array is in `perhaps` of any other."""
+        return id(array) in self._shares or id(self.root(array)[0]) in self._shares
 
     def choose(self, array: SymbolicArray, sides: Tuple[SymbolicArray, ...], decision: Any, serial: int) -> None:
         """Know an array that is one of these, by a decision."""
@@ -165,7 +171,9 @@ class Views:
         choices, self._choices = self._choices, []
         for choice in choices:
             self.may_share(choice.array, choice.sides)
-            self._perhaps.setdefault(id(choice.array), []).extend(self.root(side)[0] for side in choice.sides)
+            roots = [self.root(side)[0] for side in choice.sides]
+            self._perhaps.setdefault(id(choice.array), []).extend(roots)
+            self._shares.update(map(id, roots))
 
     def _shared(self, made: Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""

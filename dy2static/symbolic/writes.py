@@ -351,6 +351,8 @@ class ArrayWrites:
         if not self.written:
             return None
         self.views.learn()
+        if not self.views.may_share_any(array):
+            return None
         return next((memory for memory in self.memories if self.is_written(memory.root) and
                      any(other is array for other in self.views.perhaps(memory.root))), None)
 

@@ -1,6 +1,7 @@
 """Branches and loops of a graph as those of C."""
 from __future__ import annotations
 
+import collections
 import math
 from dataclasses import dataclass
 from typing import Callable, List, Sequence, Set
@@ -60,9 +61,9 @@ def _side(emitter: FlowEmitter, results: Sequence[Value], block: Block, write_bl
     if any(step.node.op.name == "raise_" for step in block.steps):
         write_block(block)
         return
-    made, here = owned(block), set()
+    made, here, times = owned(block), set(), collections.Counter(block.results)
     for value, inner in zip(results, block.results):
-        if not is_number(value) and not emitter.has_memory(inner) and inner in made and block.results.count(inner) == 1:
+        if not is_number(value) and not emitter.has_memory(inner) and inner in made and times[inner] == 1:
             emitter.put_at(inner, emitter.name(value))
             here.add(inner)
     write_block(block)

@@ -6,6 +6,7 @@ if that is not read later, else into a second buffer, and the two take turns.
 """
 from __future__ import annotations
 
+import collections
 from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
 from ...ir.devices import HOST
@@ -38,6 +39,9 @@ class Placement:
                  operands: Mapping[Node, Tuple[Value, ...]]):
         self.block, self.escaping, self.used, self.operands = block, escaping, used, operands
         self.steps = list(all_steps(block))
+        blocks = [block, *[inner for step in self.steps for inner in step.blocks]]
+        self.makers = {v: (step, k, around) for around in blocks for step in around.steps for k, v in enumerate(step.node.outputs)}
+        self.counts = {around: collections.Counter(around.results) for around in blocks}
         self.loops = [step for step in self.steps if step.variables or step.node.op.name == "while_"]
         self.buffered = {v for step in self.loops for v in step.variables if fixed(v)}
         while not self._settled():
@@ -118,15 +122,14 @@ class Placement:
 
     def _sources(self, value: Value, block: Block) -> Optional[Dict[Value, Value]]:
         """For the result of a branch, what its sides write instead; None where the value is not written here."""
-        step = next((step for step in block.steps if value in step.node.outputs), None)
-        if step is None or value in self.homes:
+        step, index, around = self.makers.get(value, (None, 0, None))
+        if step is None or around is not block or value in self.homes:
             return None
         if step.node.op.name != "if_":
             return {} if self.is_placed(value, step.node) else None
         if not fixed(value) or value in self.held or value not in self.used:
             return None
         found: Dict[Value, Value] = {}
-        index = step.node.outputs.index(value)
         for inner in step.blocks:
             if len(inner.results) <= index:
                 continue                                       # this side raises
@@ -136,24 +139,20 @@ class Placement:
                     continue
                 return None
             more = self._sources(part, inner)
-            if more is None or part in found or inner.results.count(part) > 1:
+            if more is None or part in found or self.counts[inner][part] > 1:
                 return None
             found.update(more)
             found[part] = value
         return found
 
     def _own_results(self, step: Step) -> None:
-        enclosing = next(block for block in self._blocks() if step in block.steps)
         for result in step.node.outputs:
             if result in self.homes:
                 continue
-            found = self._sources(result, enclosing)
+            found = self._sources(result, self.makers[result][2])
             if found and not any(v in self.homes for v in found):
                 self.homes.update(found)
                 self.results.add(result)
-
-    def _blocks(self) -> List[Block]:
-        return [self.block] + [inner for step in self.steps for inner in step.blocks]
 
     # What may be overwritten
 

@@ -1,6 +1,7 @@
 """Branches and loops as statements."""
 from __future__ import annotations
 
+import collections
 from typing import Callable, List, Optional, Sequence, Tuple
 
 from ...ir.graph import Node, Value
@@ -117,9 +118,9 @@ class ControlText:
     def _side(self, block: Block, results: Sequence[Tuple[Value, str]], variables: Sequence[Value] = ()) -> None:
         """The steps of a block; a result gets its name as soon as the earlier variable of that name is not read any more."""
         made = {v: step for step in block.steps for v in step.node.outputs}
-        values = [value for value, _ in results]
+        times = collections.Counter([value for value, _ in results])
         for k, (value, name) in enumerate(results):
-            if not name or value not in made or values.count(value) > 1:
+            if not name or value not in made or times[value] > 1:
                 continue
             read = self.reads.last.get(variables[k], 0) if variables else -1
             if read <= made[value].position:

@@ -130,8 +130,7 @@ def missing_values(joint: Graph, forward: Graph, available: Set[Value]) -> List[
     waiting = [v for node in _live(joint) if node not in own for v in node.inputs]
     waiting = [v for v in [*waiting, *joint.outputs] if v in known]
     seen: Set[Value] = set()
-    while waiting:
-        value = waiting.pop(0)
+    for value in waiting:                               # which grows
         if value in available or value in seen:
             continue
         seen.add(value)
