@@ -26,6 +26,7 @@ from .function import FunctionEmitter
 from .kernels_blocks import expect, may_overwrite
 from .kernels_convolution import write as write_convolution
 from .kernels_dense import ALONE
+from .kernels_products import head_of, multiply
 from .outline import IDENTIFIER, Parts
 from .render_c import render
 from .row_chains import chain_at, write_chain
@@ -142,7 +143,7 @@ class _Walk:
             self.out.begin(nodes_of(fused.parts[index]))
             expect(self.out, fused.parts[index:])
             index += (self._epilogue(fused, index) or self._chain(fused, index) or self._finished(fused, index)
-                      or self._part(fused.parts[index]))
+                      or self._head(fused, index) or self._part(fused.parts[index]))
 
     def _epilogue(self, fused: Run, index: int) -> int:
         """Write a convolution with what follows it, if anything can; gives how many parts that is.
@@ -166,9 +167,23 @@ class _Walk:
         chain = chain_at(self.out, fused, index)
         if chain is None:
             return 0
-        write_chain(self.out, chain)
-        self._tick([chain.first, *chain.group.nodes, chain.second])
-        return 3
+        head = head_of(self.out, chain.second, fused, index + 3)
+        copies = [] if head is None else [head.node]
+        write_chain(self.out, chain, head)
+        self._tick([chain.first, *chain.group.nodes, chain.second, *copies])
+        return 3 + len(copies)
+
+    def _head(self, fused: Run, index: int) -> int:
+        """Write a product where the copy that follows it would be, if nothing else reads it; gives how many parts that is."""
+        part = fused.parts[index]
+        if not isinstance(part, Node) or part.op.name != "matmul":
+            return 0
+        head = head_of(self.out, part, fused, index + 1)
+        if head is None:
+            return 0
+        multiply(self.out, part, head)
+        self._tick([part, head.node])
+        return 2
 
     def _finished(self, fused: Run, index: int) -> int:
         """Write a product with the elementwise nest that follows it, if one can; gives how many parts that is."""

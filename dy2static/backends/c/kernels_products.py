@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_type
 from ...ir.dims import Size, at_least_one, is_known, not_below
 from ...ir.graph import Node, Value
 from ...native import products
+from ..loops.fuse import Run
+from ..loops.groups import nodes_of
+from ..loops.layout import compact_strides, place_of, strides_in
 from ..loops.parallelize import Level, cut
 from .emitter import Emitter, Rule
 
@@ -54,20 +57,47 @@ def common_size(node: Node) -> Size:
     return node.inputs[0].shape[-2 if node.attrs["transa"] else -1]
 
 
-def _matmul(emitter: Emitter, node: Node) -> None:
+class Head(NamedTuple):
+    """A copy of a product in another order, as attention joins its heads, and where the product writes in place of that."""
+
+    node: Node
+    target: Matrix
+
+
+def head_of(emitter: Emitter, node: Node, fused: Run, following: int) -> Optional[Head]:
+    """The part behind a product if that is a copy, and nothing else reads the product.  following: the number of that part."""
+    (value,), part = node.outputs, fused.parts[following] if following < len(fused.parts) else None
+    if not isinstance(part, Node) or part.op.name != "reshape" or value in fused.kept or emitter.has_memory(value):
+        return None
+    (copied,), place = part.outputs, emitter.place(part.inputs[0])
+    strides = strides_in(place_of(copied), place) if place.base is value else None
+    if strides is None or not (strides[-1] == 1 or value.shape[-1] == 1) or not not_below(strides[-2], value.shape[-1]):
+        return None
+    behind = [emitter.place(v).base for other in fused.parts[following + 1:] for inner in nodes_of(other) for v in inner.inputs]
+    return None if value in behind else Head(part, stack_at(emitter, copied, value.shape, strides))
+
+
+def stack_at(emitter: Emitter, value: Value, shape: Sequence[Size], strides: Sequence[Size]) -> Matrix:
+    """Matrices of this shape whose elements are so far apart in the memory of a value, as a product writes them."""
+    return Matrix(emitter.name(value), 0, _distance(strides[-2], shape[-1]), steps(shape[:-2], strides[:-2]))
+
+
+def multiply(emitter: Emitter, node: Node, head: Optional[Head] = None) -> None:
+    """Write a product, or a stack of them.  head: what it is made as, if not as itself."""
     (value,) = node.outputs
     left, right = (matrix(emitter, v, node.attrs[turn]) for v, turn in zip(node.inputs, ("transa", "transb")))
     rows, columns = value.shape[-2:]
-    inner, pointer = common_size(node), emitter.name(value)
+    inner = common_size(node)
+    target = stack_at(emitter, value, value.shape, compact_strides(value.shape)) if head is None else head.target
     batch = math.prod(value.shape[:-2])
     share = None
     if all(map(is_known, (batch, rows, columns, inner))) and (batch >= _MANY or rows * columns * inner < products.SHARED):
         share = cut([Level("m", batch)], batch, batch * rows * columns * inner * MULTIPLICATION)
     begin, end = ("0", batch) if share is None else ("begin", "end")
     lines = [f"    for (int64_t m = {begin}; m < {end}; ++m)"] if batch != 1 else []
-    to = f"{pointer} + m * {rows * columns}" if batch != 1 else pointer
+    operands = ", ".join([f"{one.at('m')}, {one.distance}" for one in (left, right)])
     emitter.part([*lines, f"    dy_gemm_{suffix(value)}({left.turned}, {right.turned}, {rows}, {columns}, {inner}, 1, "
-                 f"{left.at('m')}, {left.distance}, {right.at('m')}, {right.distance}, 0, {to}, {at_least_one(columns)});"], share)
+                 f"{operands}, 0, {target.at('m')}, {target.distance});"], share)
 
 
 def _stack_product(emitter: Emitter, node: Node) -> None:
@@ -125,4 +155,4 @@ def _distance(stride: Size, length: Size) -> Size:
 
 
 #: Ops by name.
-PRODUCTS: Dict[str, Rule] = {"matmul": _matmul, "stack_product": _stack_product, "pretransposed": _pretransposed}
+PRODUCTS: Dict[str, Rule] = {"matmul": multiply, "stack_product": _stack_product, "pretransposed": _pretransposed}

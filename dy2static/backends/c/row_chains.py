@@ -10,16 +10,16 @@ import math
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...ir.c_forms import c_type
-from ...ir.dims import is_known
+from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
 from ..loops.fuse import Run
 from ..loops.groups import Group, nodes_of
 from ..loops.ir import LoopNest
-from ..loops.layout import Place
+from ..loops.layout import Place, compact_strides
 from ..loops.parallelize import Share
 from ..loops.schedule import OWN_BYTES, schedule
 from .emitter import Emitter
-from .kernels_products import Matrix, common_size, matrix, suffix
+from .kernels_products import Head, Matrix, common_size, matrix, stack_at, suffix
 from .masked_rows import Span, is_moderate, kept_columns, mask_of, zeros_beside
 from .render_c import render
 
@@ -86,8 +86,11 @@ def _read(emitter: Emitter, parts: Sequence[object]) -> Set[Value]:
     return {place.base for part in parts for place in _places(emitter, part)}
 
 
-def write_chain(emitter: Emitter, chain: Chain) -> None:
-    """Write both products and the nest as one loop over blocks of rows, which threads share."""
+def write_chain(emitter: Emitter, chain: Chain, head: Optional[Head]) -> None:
+    """Write both products and the nest as one loop over blocks of rows, which threads share.
+
+    head: what the second one is made as, if not as itself.
+    """
     first, group, second, nest, scores, weights, passing = chain
     (result,) = second.outputs
     row, count, batch = scores.shape[-1], scores.shape[-2], math.prod(scores.shape[:-2])
@@ -100,6 +103,7 @@ def write_chain(emitter: Emitter, chain: Chain) -> None:
     memory = emitter.scratch(share.shares * len(own) * rows * row, scores.dtype)
     left, right = (matrix(emitter, v, first.attrs[turn]) for v, turn in zip(first.inputs, ("transa", "transb")))
     last = matrix(emitter, second.inputs[1], second.attrs["transb"])
+    target = stack_at(emitter, result, result.shape, compact_strides(result.shape)) if head is None else head.target
 
     unit, m, begin, some, at = (emitter.variable(hint) for hint in ("unit", "m", "first", "rows", "at"))
     type, end = c_type(scores.dtype), suffix(scores)
@@ -115,9 +119,9 @@ def write_chain(emitter: Emitter, chain: Chain) -> None:
         emitter.put_at(weights, emitter.name(scores))
 
     span = Span(row) if mask is None else Span(row, emitter.variable("columns"), emitter.variable("moderate"))
-    at_block = {value: f"{emitter.name(value)} + {at} * {value.shape[-1]}" for value in (scores, weights, result)}
+    at_block = {value: f"{emitter.name(value)} + {at} * {value.shape[-1]}" for value in (scores, weights)}
 
-    def product(a: str, turned: int, b: str, operand: Matrix, sizes: str, to: str, distance: int) -> str:
+    def product(a: str, turned: int, b: str, operand: Matrix, sizes: str, to: str, distance: Size) -> str:
         return f"dy_gemm_{end}({turned}, {operand.turned}, {some}, {sizes}, 1, {a}, {b}, {operand.distance}, 0, {to}, {distance});"
 
     spans = {**_spans(nest, scores.shape, m, begin, some), nest.inner[-1].name: span.loop}
@@ -133,7 +137,7 @@ def write_chain(emitter: Emitter, chain: Chain) -> None:
         made = kept_columns(made, span, mask, mask.matrix(emitter).at(m, begin), some, moderate, at_block[weights], end)
         made += [] if passing else zeros_beside(span, some, at_block[weights], type)
     made.append(product(f"{span.of(at_block[weights])}, {row}", 0, last.at(m, span.left), last,
-                        f"{result.shape[-1]}, {span.width}", at_block[result], result.shape[-1]))
+                        f"{result.shape[-1]}, {span.width}", target.at(m, begin), target.distance))
     emitter.part(["    " + line for line in (*lines, *("    " + line for line in made), "}")], share)
 
 

@@ -116,6 +116,19 @@ def _reshaped_strides(old: Sequence[Size], strides: Sequence[Size], new: Sequenc
     return tuple(0 if n == 1 else next(ready) for n in new)
 
 
+def strides_in(target: Place, place: Place) -> Optional[Tuple[Size, ...]]:
+    """How far elements of the base of a place are apart if the place is to be that target; None where no strides say it."""
+    base = place.base
+    there = reshaped(target, place.shape)
+    if there is None or place.offset or place.terms or math.prod(place.shape) != math.prod(base.shape):
+        return None
+    found = {(n, stride): new for n, stride, new in zip(place.shape, place.strides, there.strides) if n != 1}
+    axes = list(zip(base.shape, compact_strides(base.shape)))
+    if any(n != 1 and (n, stride) not in found for n, stride in axes):
+        return None
+    return tuple([found.get((n, stride), 0) for n, stride in axes])
+
+
 def broadcast(place: Place, shape: Tuple[Size, ...]) -> Place:
     """The elements repeated to a shape, as NumPy does."""
     lead = len(shape) - len(place.shape)

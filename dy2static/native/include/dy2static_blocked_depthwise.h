@@ -51,7 +51,7 @@ DY_INLINE void finish_each(const int places, dy_vector *sum, DY_T *y, const afte
 
 /* Places that are `step` apart in x, from `at` of each row on; the `right` taps of a row are `across` apart. */
 DY_INLINE void each_tile(const int places, const int64_t right, const int64_t across, const int64_t step, const each_window *window,
-                         const int64_t at, const each_edge edge, DY_T *y, const after_each *a)
+                         const int64_t at, DY_T *y, const after_each *a)
 {
     dy_vector sum[EACH_PLACES];
 #pragma GCC unroll 8
@@ -59,13 +59,11 @@ DY_INLINE void each_tile(const int places, const int64_t right, const int64_t ac
         sum[p] = (dy_vector){0};
     for (int64_t i = 0; i < window->down; i++) {
         const DY_T *const from = window->rows[i] + at, *const filters = window->filters[i];
-#pragma GCC unroll 3
         for (int64_t j = 0; j < right; j++) {
             const dy_vector left = load(filters + j * BLOCK);
 #pragma GCC unroll 8
             for (int p = 0; p < places; p++)
-                if (!(edge.first && p == 0 && j == 0) && !(edge.last && p == places - 1 && j == right - 1))
-                    sum[p] += left * load(from + j * across + p * step);
+                sum[p] += left * load(from + j * across + p * step);
         }
     }
     finish_each(places, sum, y, a);
@@ -73,27 +71,16 @@ DY_INLINE void each_tile(const int places, const int64_t right, const int64_t ac
 
 typedef void each_tiles(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y, const after_each *a);
 
-/* Functions by what is constant in them: places, and for filters of three by three how far apart the places are. */
+/* Functions by how many places there are. */
 #define EACH(P)                                                                                                         \
-    static void each_##P##_0(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y,        \
-                             const after_each *a)                                                                       \
+    static void each_##P(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y,            \
+                         const after_each *a)                                                                           \
     {                                                                                                                   \
         (void)edge;                                                                                                     \
-        each_tile(P, w->kernel[1], w->dilate[1] * BLOCK, w->stride[1] * BLOCK, window, at, (each_edge){0, 0}, y, a);    \
-    }                                                                                                                   \
-    EACH_NINE(P, 1) EACH_NINE(P, 2)
-#define EACH_NINE(P, S)                                                                                                 \
-    static void each_##P##_##S(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y,      \
-                               const after_each *a)                                                                     \
-    {                                                                                                                   \
-        (void)w;                                                                                                        \
-        each_tile(P, 3, BLOCK, S * BLOCK, window, at, edge, y, a);                                                      \
+        each_tile(P, w->kernel[1], w->dilate[1] * BLOCK, w->stride[1] * BLOCK, window, at, y, a);                       \
     }
 EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8)
-#define EACH_OF(S)                                                                                                      \
-    static each_tiles *const each_of_##S[] = {0, each_1_##S, each_2_##S, each_3_##S, each_4_##S, each_5_##S,            \
-        each_6_##S, each_7_##S, each_8_##S};
-EACH_OF(0) EACH_OF(1) EACH_OF(2)
+static each_tiles *const each_of[] = {0, each_1, each_2, each_3, each_4, each_5, each_6, each_7, each_8};
 
 /* How far windows reach beyond the right side of the image, in places. */
 static int64_t overhang(const dy_blocks *w) { return extent(w, 1) - w->pad[1] - w->image[1]; }
@@ -102,11 +89,6 @@ static int64_t overhang(const dy_blocks *w) { return extent(w, 1) - w->pad[1] - 
 static int is_nine(const dy_blocks *w)
 {
     return w->kernel[0] == 3 && w->kernel[1] == 3 && w->dilate[1] == 1 && w->stride[1] <= 2 && w->pad[1] <= 1 && overhang(w) <= 1;
-}
-
-static each_tiles *const *each_tiles_of(const dy_blocks *w)
-{
-    return !is_nine(w) ? each_of_0 : w->stride[1] == 1 ? each_of_1 : each_of_2;
 }
 
 /* The rows of a block of an image, as windows see them.  held: the memory for a power of two of them, at least `reach + 1`; null where
@@ -137,12 +119,14 @@ DY_INLINE const DY_T *image_row(image_rows *r, const int64_t at)
     return r->held + (at & (r->count - 1)) * row;
 }
 
-/* What is computed: the tiles for it, of which so many are a row, and the channels that a filter takes. */
+/* What is computed: the tiles for it, of which so many are a row, and the channels that a filter takes.  of: null where rows are not
+   tiles (dy2static_blocked_nine.h); edged: whether what is beside the image is left out, so that rows are not copied. */
 typedef struct {
     const dy_blocks *w;
     each_tiles *const *of;
     even_tiles tiles;
     int64_t depth;
+    int edged;
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y;
     int *failed;
@@ -185,6 +169,13 @@ static int take_block(const each_channel *e, const int64_t c, each_block *to)
         to->shift[o] = e->shift && o < channels ? e->shift[c + o] : 0;
     }
     return are_finite(to->filters, taps * BLOCK);
+}
+
+/* What follows the sums of the channels of a block from `v` on. */
+DY_INLINE after_each after_of(const each_channel *e, const each_block *block, const int v)
+{
+    return (after_each){load(block->scale + v), load(block->shift + v), (dy_vector){0} + e->w->cap, e->residual != 0,
+                        e->residual ? e->residual - e->y : 0, e->w->relu};
 }
 
 /* Fetch what the next row of the result reads first, as far as the places from `p` to `q` of this row go. */
@@ -231,14 +222,15 @@ static void place_block(const each_channel *e, image_rows *source, const each_bl
             }
         const DY_T *const soon = row_after(source, i * w->stride[0] - w->pad[0] + reach(w, 0) + 1, w);
         for (int v = 0; v < BLOCK; v += WIDTH) {
-            const after_each a = {load(block->scale + v), load(block->shift + v), (dy_vector){0} + w->cap,
-                                  e->residual != 0, e->residual ? e->residual - e->y : 0, w->relu};
+            const after_each a = after_of(e, block, v);
             each_row(e, &window, v ? 0 : soon, y + i * w->spots[1] * BLOCK + v, &a);
             for (int64_t r = 0; r < window.down; r++)
                 window.rows[r] += WIDTH, window.filters[r] += WIDTH;
         }
     }
 }
+
+#include "dy2static_blocked_nine.h"
 
 /* A power of two. */
 static int64_t held_rows(const dy_blocks *w)
@@ -250,11 +242,15 @@ static int64_t held_rows(const dy_blocks *w)
 }
 
 /* How many elements `image_rows` holds. */
-static int64_t held_elements(const dy_blocks *w) { return is_padded(w) && !is_nine(w) ? held_rows(w) * extent(w, 1) * BLOCK : 0; }
-
-static image_rows begin_rows(const dy_blocks *w, DY_T *memory)
+static int64_t held_elements(const each_channel *e)
 {
-    return (image_rows){0, 0, held_elements(w) ? memory : 0, w->image[1], w->pad[1], extent(w, 1), held_rows(w), 0};
+    return is_padded(e->w) && !e->edged ? held_rows(e->w) * extent(e->w, 1) * BLOCK : 0;
+}
+
+static image_rows begin_rows(const each_channel *e, DY_T *memory)
+{
+    const dy_blocks *const w = e->w;
+    return (image_rows){0, 0, held_elements(e) ? memory : 0, w->image[1], w->pad[1], extent(w, 1), held_rows(w), 0};
 }
 
 static void some_each(const void *given, int64_t begin, int64_t end)
@@ -262,14 +258,14 @@ static void some_each(const void *given, int64_t begin, int64_t end)
     const each_channel *const e = given;
     const dy_blocks *const w = e->w;
     const int64_t blocks = in_whole(w->in) / BLOCK, plane = w->image[0] * w->image[1] * BLOCK;
-    DY_T *const memory = room(share_key, held_elements(w) * sizeof(DY_T));
+    DY_T *const memory = room(share_key, held_elements(e) * sizeof(DY_T));
     if (!memory) {
         __atomic_store_n(e->failed, 1, __ATOMIC_RELAXED);
         return;
     }
     const int padded = is_padded(w);
     each_block block;
-    image_rows source = begin_rows(w, memory);
+    image_rows source = begin_rows(e, memory);
     for (int64_t s = begin; s < end; s++) {                 /* the images of a block of channels follow each other */
         const int64_t c = s / w->batch, k = s % w->batch * blocks + c;
         if ((s == begin || s % w->batch == 0) && !take_block(e, c * BLOCK, &block) && padded)
@@ -277,16 +273,16 @@ static void some_each(const void *given, int64_t begin, int64_t end)
         source.x = e->x + k * plane;
         source.following = s + 1 < end && (s + 1) % w->batch ? source.x + blocks * plane : 0;
         source.next = 0;
-        place_block(e, &source, &block, e->y + k * w->spots[0] * w->spots[1] * BLOCK);
+        (e->of ? place_block : nine_block)(e, &source, &block, e->y + k * w->spots[0] * w->spots[1] * BLOCK);
     }
 }
 
-/* `y = limit(scale * conv(x, filters) + shift + residual)` with these tiles, and so many channels that a filter takes. */
-static int compute_each(const dy_blocks *w, each_tiles *const *of, const int64_t places, const int64_t depth, const DY_T *x, const DY_T *filters,
-                        const DY_T *scale, const DY_T *shift, const DY_T *residual, DY_T *y)
+/* `y = limit(scale * conv(x, filters) + shift + residual)` with these tiles, or null, and so many channels that a filter takes. */
+static int compute_each(const dy_blocks *w, each_tiles *const *of, const int64_t places, const int64_t depth, const int edged,
+                        const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual, DY_T *y)
 {
     int failed = 0;
-    const each_channel all = {w, of, cut_evenly(w->spots[1], places), depth, x, filters, scale, shift, residual, y, &failed};
+    const each_channel all = {w, of, cut_evenly(w->spots[1], places), depth, edged, x, filters, scale, shift, residual, y, &failed};
     const int64_t work = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * depth * BLOCK;
     dy_share(some_each, &all, w->batch * in_whole(w->in) / BLOCK, most(1, SHARED_WORK / 4 / work));
     return failed;
@@ -296,7 +292,8 @@ static int compute_each(const dy_blocks *w, each_tiles *const *of, const int64_t
 static int blocks_depthwise(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
                             const DY_T *residual, DY_T *y)
 {
-    return compute_each(w, each_tiles_of(w), EACH_PLACES, 1, x, filters, scale, shift, residual, y);
+    const int near = is_near(w);
+    return compute_each(w, near ? 0 : each_of, EACH_PLACES, 1, near, x, filters, scale, shift, residual, y);
 }
 
 #endif

@@ -155,7 +155,7 @@ static int blocks_groups(const dy_blocks *w, const DY_T *x, const DY_T *filters,
                          const DY_T *residual, DY_T *y)
 {
     each_tiles *const *const of = group_tiles_of(w);
-    return of ? compute_each(w, of, GROUP_PLACES, w->in / w->groups, x, filters, scale, shift, residual, y) : -1;
+    return of ? compute_each(w, of, GROUP_PLACES, w->in / w->groups, is_nine(w), x, filters, scale, shift, residual, y) : -1;
 }
 
 #endif

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....ir.dims import Size
 from ....ir.graph import Node, Value
-from ...loops.layout import Place, compact_strides, merged_axes, reshaped
+from ...loops.layout import merged_axes, strides_in
 from ..program.products import ALIGNMENT, is_expressible, is_scattered
 from ..program.sizes import settled
 from ..program.steps import Matrices, Product, Scattered
@@ -98,24 +98,11 @@ def multiply_in_place(function: FunctionText, node: Node, made: Made) -> None:
         return
     if function.is_open or function.has_memory(base) or function.has_memory(value) or base in function.joined:
         return
-    strides = _strides_in(function.target(value), place)
+    strides = strides_in(function.target(value), place)
     if strides is None or not _is_writable(function, value, base, strides) or not all(
             math.prod(one.shape[-2:]) * one.dtype.itemsize % ALIGNMENT == 0 for one in maker.inputs):   # also if it is copied
         return
     function.joined[base] = Joined(value, 0, strides)
-
-
-def _strides_in(target: Place, place: Place) -> Optional[Tuple[Size, ...]]:
-    """How far elements of the base of a place are apart if the place is to be that target; None where no strides say it."""
-    base = place.base
-    there = reshaped(target, place.shape)
-    if there is None or place.offset or place.terms or math.prod(place.shape) != math.prod(base.shape):
-        return None
-    found = {(n, stride): new for n, stride, new in zip(place.shape, place.strides, there.strides) if n != 1}
-    axes = list(zip(base.shape, compact_strides(base.shape)))
-    if any(n != 1 and (n, stride) not in found for n, stride in axes):
-        return None
-    return tuple([found.get((n, stride), 0) for n, stride in axes])
 
 
 def _is_writable(function: FunctionText, value: Value, base: Value, strides: Tuple[Size, ...]) -> bool:
