@@ -4,6 +4,7 @@ from __future__ import annotations
 import logging
 import sys
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 import chainer
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..heap.locations import passed_lines, user_lines
 from ..heap.naming import identifier
-from ..heap.ownership import is_immutable, is_left_alone, is_library
+from ..heap.ownership import is_immutable, is_left_alone, is_library, is_library_class
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
@@ -27,7 +28,7 @@ from ..symbolic.values import SymbolicVariable
 from .calls import writable_cells
 from .handlers import HARMLESS, KEEPING_NOTHING
 from .host_results import is_pure, structure_of, types_of
-from .purity import only_reads
+from .purity import looks_at_graphs, only_reads
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -61,6 +62,9 @@ class HostCalls:
         if sys.exc_info()[1] is not capture.handling and _may_look_at_exceptions(function, name, kwargs, trusted):
             capture.abort(f"`{name}` is called while an exception is handled, and may look at that",
                           hint="call it after the `except` block, with `str(error)`")
+        if not trusted and any(map(_is_connected, given)) and looks_at_graphs(function):
+            capture.abort(f"`{name}` is not compiled, and uses the graph of a Variable that is made here",
+                          hint="take gradients in compiled code")
         operands, target, template = self._handed_over(function, args, kwargs, name, trusted)
         seen = untouched = None
         if not trusted:
@@ -127,8 +131,8 @@ class HostCalls:
         owner = function.owner if type(function) is BoundHostMethod else function
         own = type(owner) if type(owner) is not SymbolicObject else type(owner.real)
         code = function if isinstance(function, (types.FunctionType, type)) else own
-        is_users = not is_library(getattr(code, "__module__", None) or "") or \
-            isinstance(function, types.MethodType) and not is_immutable(function.__self__)
+        is_users = not is_library(getattr(code, "__module__", None) or "") or _may_run_users_code(owner) or \
+            any(map(_may_run_users_code, given)) or isinstance(function, types.MethodType) and not is_immutable(function.__self__)
         if is_users and any(self.capture.operands.holds_new_container(item) for item in given):
             self.capture.abort(f"a list or dict that is made here is given to `{name}`, which may change or keep it")
         if is_users or any(map(self.capture.operands.exposes, given)):
@@ -140,6 +144,20 @@ class HostCalls:
         for item in given if is_users else ():
             if isinstance(item, SymbolicVariable) and (not untouched or item._data[0].memory is not None):
                 item.__dict__["exposed"] = name
+
+
+def _is_connected(item: Any) -> bool:
+    """Whether this is a Variable of which the graph exists when the call is over, or holds one."""
+    if type(item) in (tuple, list):
+        return any(map(_is_connected, item))
+    return isinstance(item, SymbolicVariable) and item.requires_grad and item.__dict__["connected"]
+
+
+def _may_run_users_code(item: Any) -> bool:
+    """Whether using an object that only the host knows may run code of the user's: a generator, or a Variable with its graph."""
+    if type(item) is not SymbolicObject:
+        return False
+    return item.real is SymbolicObject.Missing or isinstance(item.real, Iterator) or not is_library_class(type(item.real))
 
 
 #: Modules whose functions and methods do not look at the exception that is being handled, but for logging when it is told to.

@@ -28,6 +28,9 @@ _BUILTINS = builtin("pure")
 #: What changes something, or does what is not looked at here.
 _REFUSED = (*CHANGING, "STORE_DEREF", "STORE_NAME", "DELETE_DEREF", "LOAD_DEREF", "LOAD_BUILD_CLASS", "YIELD_VALUE", "MAKE_CELL")
 
+#: What goes through the graph of Variables, or looks at it.
+_OF_GRAPHS = frozenset(("backward", "creator", "creator_node", "grad", "unchain", "unchain_backward", "build_computational_graph"))
+
 #: Functions of the modules that write, draw, or keep state.
 _IMPURE = named("impure", numpy_facts.FUNCTIONS) | named("writes", numpy_facts.FUNCTIONS)
 
@@ -59,6 +62,16 @@ def only_reads(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     owners = {name: item for name, item in zip(code.co_varnames[:code.co_argcount], args) if isinstance(item, ShadowBase)}
     plain = [item for item in args if not isinstance(item, ShadowBase)]
     return len(owners) + len(plain) == len(args) and all(map(is_plain, plain)) and _is_plain_function(function, owners, 3, True)
+
+
+def looks_at_graphs(function: Any, depth: int = 3) -> bool:
+    """Whether a function of Python, or one that it finds among its globals, names what goes through the graph of Variables."""
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, types.FunctionType) or depth == 0:
+        return False
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    return not names.isdisjoint(_OF_GRAPHS) or any(
+        [looks_at_graphs(function.__globals__.get(name), depth - 1) for name in names])
 
 
 def _is_plain_function(function: types.FunctionType, owners: Mapping[str, Any], depth: int, tells: bool) -> bool:

@@ -20,7 +20,7 @@ from ..errors import RunError
 from . import hooks, node
 from .collection import uncollected
 from .hooks import stage
-from .node import CompiledFunction, current, is_replaced
+from .node import CompiledFunction, current, is_replaced, is_unconnected
 from .progress import shown
 from .segment import ArenaLease, BackwardProgram
 from .traceback import show_user_line
@@ -41,6 +41,9 @@ def backward(self: Variable, retain_grad: bool = False, enable_double_backprop: 
             or _config.debug or _hooks()):
         found = prepared(self)
     if found is None:
+        if self._node is not None and is_unconnected(self._node):
+            raise RunError("code that is not compiled calls `backward` of a Variable whose compiled call is not over",
+                           hint="call `backward` in compiled code, or behind the call")
         _backward(self, retain_grad, enable_double_backprop, loss_scale)
         return
     function, program, operands, leaves = found

@@ -23,7 +23,8 @@ _new_variable, _new_node = Variable.__new__, VariableNode.__new__
 
 
 #: Ranks of Variables that are used before they get their creators.  Chainer's own count is never so far apart.
-_early_ranks = itertools.count(1 << 20, 1 << 20)
+_FIRST_EARLY = 1 << 20
+_early_ranks = itertools.count(_FIRST_EARLY, _FIRST_EARLY)
 
 
 def make_variable(array: Any, requires_grad: bool, early: bool = False) -> Variable:
@@ -42,6 +43,11 @@ def make_variable(array: Any, requires_grad: bool, early: bool = False) -> Varia
     if early:
         node._rank = next(_early_ranks)
     return variable
+
+
+def is_unconnected(node: VariableNode) -> bool:
+    """Whether a Variable will have a creator only when the call is over that makes it."""
+    return "_creator_node" not in node.__dict__ and node._rank >= _FIRST_EARLY
 
 
 def make_variables(required: Sequence[bool], *arrays: Any) -> List[Variable]:

@@ -1,6 +1,7 @@
 """Results of calls that run on the host: what they are is seen once, and checked in every run."""
 import functools
 import sys
+import warnings
 
 import chainer
 import chainer.functions as F
@@ -393,3 +394,78 @@ def test_whether_two_are_one_is_guarded(make):
     f, one, other = to_static(same, strict=True), make(), make()
     for a, b in ((one, other), (other, other), (one, one), (other, one)):
         assert f(variable(3), a, b)[1:] == (a is b, a is not b)
+
+
+def losses_of(model, x):
+    return [F.sum(model.l(x) ** 2) * k for k in (1, 2)]
+
+
+@not_to_static
+def differentiate(loss):
+    loss.backward()
+
+
+def weights(model):
+    return [p.array * 1 for p in model.params()]
+
+
+def summed(model, losses):
+    total = sum(losses)
+    model.cleargrads()
+    total.backward()
+    model.optimizer.update()
+    return weights(model)
+
+
+def of_an_iterator(model, losses):
+    model.cleargrads()
+    next(losses).backward()
+    model.optimizer.update()
+    return weights(model)
+
+
+def by_a_function(model, losses):
+    loss = F.sum(model.l(array(3, 4)) ** 2)
+    model.cleargrads()
+    differentiate(loss)
+    model.optimizer.update()
+    return weights(model)
+
+
+def counted_by_a_generator(model, losses):
+    before = model.count
+    return sum(losses), before, model.count
+
+
+def counting(model, x):
+    for k in range(3):
+        model.count += k
+        yield F.sum(model.l(x))
+
+
+@pytest.mark.parametrize("function, losses", [
+    (summed, lambda model, x: (y for y in losses_of(model, x))), (of_an_iterator, lambda model, x: iter(losses_of(model, x))),
+    (by_a_function, lambda model, x: None), (counted_by_a_generator, counting)], ids=lambda item: item.__name__)
+def test_code_that_runs_on_the_host_takes_gradients(function, losses):
+    """It may be a method of what another call has given, a generator of the user's, or a function."""
+    results = []
+    for call in (function, to_static(function)):
+        model = Model()
+        model.optimizer = chainer.optimizers.Adam(0.1).setup(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)
+            results.append([call(model, losses(model, array(3, 4, seed=k))) for k in range(3)])
+    assert all(map(equal, *results)), results
+
+
+def equal(first, second):
+    return len(first) == len(second) and all(
+        [np.allclose(chainer.as_array(a), chainer.as_array(b), rtol=1e-4) for a, b in zip(first, second)])
+
+
+def test_a_graph_that_is_not_there_yet():
+    """Code that hides what it does with a Variable is told."""
+    differentiate = not_to_static(lambda loss: getattr(loss, "back" + "ward")())
+    function = to_static(lambda x: differentiate(F.sum(x * 2)))
+    with pytest.raises(RunError, match="code that is not compiled calls `backward`"):
+        function(variable(3, 4))
