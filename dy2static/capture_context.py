@@ -54,6 +54,9 @@ class Inputs(Protocol):
     def object(self, real: Any, source: Source) -> SymbolicObject:
         """The symbolic form of an object that only the host can use."""
 
+    def unknown(self, source: Source) -> SymbolicObject:
+        """What is at the end of a path, of which nothing is known, nor relied on."""
+
     def source_of(self, value: Value) -> Source:
         """The path that leads to an object."""
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.dims import Dim
 from ..record.guards import ExpressionMatch
+from ..record.paths import place_of_expression
 from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.least_numbers import Least, compared
@@ -31,12 +32,6 @@ def _of_hints(function: Callable, operands: Tuple) -> Any:
         return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
 
 
-def _is_float_power(base: Any, exponent: Any) -> bool:
-    """Whether ``base ** exponent`` is a float, if it does not raise: others may be whole numbers, floats or complex numbers."""
-    kinds = [x.python_type if type(x) is SymbolicScalar else type(x) for x in (base, exponent)]
-    return float in kinds and (kinds[1] is not float or type(base) is not SymbolicScalar and base >= 0)
-
-
 class Expressions:
     """What operators on symbolic numbers make in one capture."""
 
@@ -48,6 +43,9 @@ class Expressions:
         """Fix the value of an expression over numbers."""
         if (text, value) not in self._fixed:
             self._fixed.add((text, value))
+            if self.capture.heap.refused:
+                what = f"a {'string' if isinstance(value, (str, bytes)) else 'number'} that must be known here"
+                self.capture.heap.check_refused(ExpressionMatch, place_of_expression(text, self.capture.inputs.named), what)
             self.capture.heap.guard(ExpressionMatch(text, value))
 
     def operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
@@ -64,8 +62,8 @@ class Expressions:
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
         if symbol == "**" and any(type(x) is SymbolicScalar and x.text is None for x in operands):
             return self._power(*operands)
-        is_needed = symbol in ("<<", ">>") or symbol == "**" and not _is_float_power(*operands)
-        if is_needed and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
+        if symbol in ("**", "<<", ">>") and type(operands[1]) is SymbolicScalar and operands[1].text is not None and \
+                not (symbol == "**" and self._has_known_type(*operands)):
             operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
             least = self._least(operands[0])
@@ -93,6 +91,15 @@ class Expressions:
         if symbol == "abs":
             return self.make(f"abs({texts[0]})", result)
         return self.make(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+
+    def _has_known_type(self, base: Any, exponent: SymbolicScalar) -> bool:
+        """Whether the type of ``base ** exponent`` follows from the types and from a sign, which is guarded."""
+        kinds = [x.python_type if type(x) is SymbolicScalar else type(x) for x in (base, exponent)]
+        if kinds[1] is float:
+            return bool(base >= 0)                      # else it may be complex
+        if kinds[0] is not float:                       # it is a float if the exponent is negative, else whole
+            self.operation(operator.ge, ">=", exponent, 0)
+        return True
 
     def _least(self, number: Any) -> Optional[Least]:
         """What a number of a loop is certain not to be below."""

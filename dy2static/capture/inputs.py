@@ -81,6 +81,10 @@ class Inputs:
         """The symbolic form of an object that only the host can use."""
         return SymbolicObject(self.capture, self.object_value(source), real)
 
+    def unknown(self, source: Source) -> SymbolicObject:
+        """What is at the end of a path, of which nothing is known, nor relied on."""
+        return SymbolicObject(self.capture, self.object_value(source))
+
     def object_value(self, source: Source) -> Value:
         """The object at the end of a path as a value of the graph, for host calls."""
         if source not in self._objects:

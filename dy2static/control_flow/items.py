@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Optional
 
 from ..capture_context import CaptureContext
 from ..heap.object_shadows import ShadowBase
+from ..heap.shadows import ShadowDict, ShadowList
 from ..runtime import dy
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import symbolic_items
@@ -21,6 +22,8 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     number = None if capture is None else unknown_number(capture, index)
     if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
         return container[bool(number) if number.kind == "py_bool" else number.fix()]
+    if number is not None and type(container) in (ShadowList, ShadowDict):
+        container.check_place(number)
     if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:
         return NotImplemented
     if isinstance(container, dict):

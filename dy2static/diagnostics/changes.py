@@ -5,11 +5,12 @@ import contextlib
 import os
 import re
 import types
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import Location
 from ..heap.locations import definition
 from ..heap.reads import place_of
+from ..heap.wording import NUMBERS, TEXTS
 from ..record.guards import (
     ArrayMatch,
     ContentsMatch,
@@ -26,7 +27,7 @@ from ..record.guards import (
     VariableMatch,
 )
 from ..record.guards.base import PathGuard
-from ..record.paths import Argument, Source, expression_path, family, follow, joined, with_siblings
+from ..record.paths import Argument, Source, expression_path, family, follow, joined, place_of_expression, with_siblings
 from ..runtime.program import Program
 
 #: The most changes that a warning names, and the most characters of a value.
@@ -38,9 +39,6 @@ _SIZES = ("pad or sort the arrays so that fewer shapes come, give the sizes that
 _LENGTHS = "sort or pad the sequences so that fewer different lengths come together, or compile a part of the function without them"
 _OBJECTS = "make the object once, outside, and change what it holds"
 _VALUES = "keep what changes in every call out of the function, or where its value decides nothing"
-_TEXTS = "use the string outside of the function, with its result: as a key, in a message, as a name"
-_NUMBERS = ("use few different numbers, or move what depends on the number out of the function; a `while` on values of "
-            "arrays runs any number of times")
 _GROWING = "keep what grows out of the function, or give the function as many items in every call"
 _KEYS = "keep what grows out of the function, and give it the same keys, in the same order, in every call"
 _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, IdentityMatch: _OBJECTS, TypeMatch: _OBJECTS,
@@ -86,6 +84,21 @@ class Varying(set):
         self._families.clear()
         self._places.clear()
 
+    def begin_with(self, other: "Varying", names: Sequence[str], own: Sequence[Optional[str]]) -> None:
+        """Begin with what another part of the same function has learned.
+
+        names: of its arguments.  own: of those of this one; None where the name may stand for something else there.
+        """
+        places = {number: own.index(name) for number, name in enumerate(names) if name in own}
+
+        def moved(paths: AbstractSet[Tuple]) -> Iterator[Tuple]:
+            return filter(None, [_moved(path, places) for path in list(paths)])
+        self.update(moved(other))
+        self.texts.update(moved(other.texts))
+        self.loose.update(moved(other.loose))
+        for kind, path in list(other.refused):
+            self.refused.update([(kind, place) for place in moved({path})])
+
     def note(self, guards: Sequence[PathGuard]) -> None:
         """Note that the values of these guards have changed."""
         for guard in guards:
@@ -109,32 +122,39 @@ class Varying(set):
         if is_text and path in self:
             self.texts.add(path)
 
-    def refuse(self, guards: Sequence[Guard], contents: bool, named: Sequence[Tuple[str, Source]]) -> bool:
+    def is_input(self, path: Tuple) -> bool:
+        """Whether the number or text at the end of a path is an input of later programs."""
+        return (path in self or family(path) in self) and with_siblings(path) not in self.fixed
+
+    def refuse(self, guards: Sequence[Guard], named: Sequence[Tuple[str, Source]], is_last: bool, is_part: bool) -> bool:
         """Do not rely on what these guards are about; False if nothing can be done, or all of that has been done already.
 
         What was made known because it decides something is unknown again; then whole families of items.
-        contents: also contents of arrays, of which those of lengths come back in the next epoch.  named: the numbers that guards of
-        expressions name.
+        named: the numbers that guards of expressions name.  is_last: captures pause otherwise; so also what may come back, as
+        numbers that are no items do, and in parts contents of arrays, as those of lengths do in the next epoch.  is_part: also
+        lengths of arguments, which are local names of the user's function.
         """
         if len(self.refused) + len(self.loose) >= _MOST_REFUSED:
             return False
         known = self.fixed.intersection([_fixed_by(guard, named) for guard in guards
-                                         if contents or not isinstance(guard, ContentsMatch)])
+                                         if is_last and is_part or not isinstance(guard, ContentsMatch)])
         if known:
             self.fixed -= known
             self.loose |= known
             return True
-        if not all(_is_of_items(guard) for guard in guards):
+        if not all(_is_of_items(guard, named, is_part) or is_last and isinstance(guard, ExpressionMatch) for guard in guards):
             return False
-        places = {(kind, self._places[kind, family(guard.source.path())])
+        places = {(kind, self._places[kind, family(_place(guard, named))])
                   for guard in guards for kind in _kinds(guard)} - self.refused
         self.refused |= places
         return bool(places)
 
-    def note_places(self, guards: Sequence[PathGuard]) -> None:
-        """Note where in the items of sequences these guards, which cannot be inputs, have failed."""
+    def note_places(self, guards: Sequence[Guard], named: Sequence[Tuple[str, Source]]) -> None:
+        """Note where in the items of sequences these guards, which cannot be inputs, have failed.  named: as for `refuse`."""
         for guard in guards:
-            path = guard.source.path()
+            if not isinstance(guard, (PathGuard, ExpressionMatch)):
+                continue
+            path = _place(guard, named)
             for kind in _kinds(guard):
                 place = kind, family(path)
                 self._places[place] = joined(self._places.get(place, path), path)
@@ -160,16 +180,35 @@ def _fixed_by(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Optional[Tup
     return None if guard.source is None else with_siblings(guard.source.path())
 
 
+def _moved(path: Tuple, places: Mapping[int, int]) -> Optional[Tuple]:
+    """A path, or what stands for an expression, with another number of the argument that it begins with; None if there is none."""
+    if path[0] == "expression":
+        parts = tuple([_moved(part, places) if type(part) is tuple else part for part in path])
+        return None if None in parts else parts
+    return (*path[:-1], places[path[-1]]) if path[-2] == Argument.word and path[-1] in places else None
+
+
+def _place(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Tuple:
+    """The path of what a guard is about, or what stands for an expression in its place."""
+    return place_of_expression(guard.text, named) if isinstance(guard, ExpressionMatch) else guard.source.path()
+
+
 def _kinds(guard: Guard) -> Tuple[type, ...]:
     """What is not to be relied on instead of a guard; of something that is missing in some items, also what it is in others."""
     return (IdentityMatch, ArrayMatch) if isinstance(guard, IdentityMatch) and guard.expected is None else (type(guard),)
 
 
-def _is_of_items(guard: Guard) -> bool:
-    """Whether a guard is about what an item of a sequence is, or how many items a sequence has that an object keeps."""
+def _is_of_items(guard: Guard, named: Sequence[Tuple[str, Source]], is_part: bool) -> bool:
+    """Whether a guard is about what an item of a sequence is, or how many there are of what an object keeps.
+
+    named: the numbers that guards of expressions name.  is_part: or about how many there are in an argument.
+    """
+    if isinstance(guard, ExpressionMatch):
+        place = _place(guard, named)
+        return family(place) != place
     source = guard.source
-    if isinstance(guard, LengthMatch):
-        return not isinstance(source, Argument)
+    if isinstance(guard, (LengthMatch, KeysMatch)):
+        return is_part or not isinstance(source, Argument)
     return isinstance(guard, (EqualsMatch, IdentityMatch, TypeMatch, SameObject)) and family(source.path()) != source.path()
 
 
@@ -255,7 +294,7 @@ def _way_out(guard: Guard) -> str:
     if not isinstance(guard, (EqualsMatch, ExpressionMatch)):
         return _HINTS.get(type(guard), _VALUES)
     kind = type(guard.expected)
-    return _TEXTS if kind in (str, bytes) else _NUMBERS if kind in (bool, int, float) else _VALUES
+    return TEXTS if kind in (str, bytes) else NUMBERS if kind in (bool, int, float) else _VALUES
 
 
 def storm_message(name: str, captures: int, useful: int, changes: Sequence[Change], evicted: int) -> str:

@@ -41,7 +41,7 @@ from ..symbolic.observe import observing
 from ..threads.alive import Alive
 from ..threads.locks import lock
 from .fallback import Fallback
-from .in_parts import InParts
+from .in_parts import InParts, is_bound_once
 from .lookup import Lookup
 from .postponed import Postponed
 from .sizes import Captures, positional
@@ -77,8 +77,21 @@ class Dispatcher:
         self.tiers = Tiers(options, self.cache, self.budget, self._lock, self._no_tier)
         self._capture = Captures(function, options, self.varying, self.observed)
         self._lookup = Lookup(function, options, self.cache, self.varying)
-        self.in_parts = InParts(function, options, Dispatcher, parts)
+        self.in_parts = InParts(function, options, self._part, parts)
         _dispatchers.add(self)
+
+    def _part(self, function: types.FunctionType, options: Options, parts: Parts) -> "Dispatcher":
+        """The dispatcher of a part of this function, or of a function that is called between its parts.
+
+        A part begins with what others of the same function have learned of names that stand for one thing throughout.
+        """
+        made = Dispatcher(function, options, parts)
+        alike = [other for other in (self, *self.in_parts.dispatchers()) if _place_of(other.function) == _place_of(function)]
+        whole = next((other.function for other in alike if not parts.is_part(other.function)), function)
+        own = [name if is_bound_once(name, whole.__code__) else None for name in positional(function)]
+        for other in alike:
+            made.varying.begin_with(other.varying, positional(other.function), own)
+        return made
 
     @calls_as_written
     def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -118,9 +131,9 @@ class Dispatcher:
 
     def _refuses(self, verdict: Verdict, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
         """Leave what keeps changing to Python, where that is possible: begin again, without the programs that relied on it."""
-        contents = verdict is Verdict.PAUSE and not self.in_parts.is_outermost
+        is_part = not self.in_parts.is_outermost
         with self._lock:
-            if not self.options.allows_parts or not self._lookup.refuse(args, kwargs, contents):
+            if not self.options.allows_parts or not self._lookup.refuse(args, kwargs, verdict is Verdict.PAUSE, is_part):
                 return False
             self.cache.clear()
             self.budget.clear()
@@ -374,6 +387,11 @@ class Dispatcher:
             self._told = False
             for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts):
                 learned.clear()
+
+
+def _place_of(function: types.FunctionType) -> Tuple[str, str]:
+    """What is the same for a function of the user's and its parts."""
+    return function.__code__.co_filename, function.__qualname__
 
 
 def _with_values(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Tuple, Mapping[str, Any]]:

@@ -1,6 +1,7 @@
 """Calls that run in parts: what a dispatcher does when one line of its function cannot be compiled."""
 from __future__ import annotations
 
+import dis
 import types
 import warnings
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
@@ -22,8 +23,18 @@ from .entry import Entry
 #: has no function of Chainer's, which alone takes longer than that, fewer do not pay.  With native code, and with NumPy alone.
 LEAST, LEAST_OF_NUMPY = 16, 64
 
+#: When calls of so many signatures run in parts, no others are captured as a whole: they may differ in texts, and in every call.
+_MANY_SIGNATURES = 4
+
 #: For so many times a loop on array values counts.
 _TRIPS = 8
+
+
+def is_bound_once(name: str, code: types.CodeType) -> bool:
+    """Whether one place of a function alone gives a local name its value."""
+    stored = [step.argval for step in dis.get_instructions(code) if step.opname.startswith("STORE_")]
+    names = [each for argval in stored for each in (argval if isinstance(argval, tuple) else (argval,))]
+    return names.count(name) + (name in code.co_varnames[:code.co_argcount]) <= 1
 
 
 class CompiledPart(Entry):
@@ -72,7 +83,7 @@ class InParts:
         self.function, self.options, self.is_outermost = function, options, parts is None
         self.gets_data = parts is not None and function is STANDARD_STEP
         self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, self._inner(), parts)))
-        self._version = 0
+        self._version, self._pays = 0, False
         self._divided: Optional[Divided] = None
         self._signatures: Dict[Tuple, Optional[CaptureAborted]] = {}    # with what stopped, until parts are known to pay
         self._told: Set[Cut] = set()
@@ -112,7 +123,7 @@ class InParts:
 
     def clear(self) -> None:
         """Forget the parts."""
-        self._divided = None
+        self._divided, self._pays = None, False
         self._signatures.clear()
         if self.is_outermost:
             self.parts.clear()
@@ -120,7 +131,12 @@ class InParts:
 
     def takes(self, signature: Tuple) -> bool:
         """Whether calls of a signature run in parts."""
-        return signature in self._signatures
+        return signature in self._signatures or self._takes_all
+
+    @property
+    def _takes_all(self) -> bool:
+        """Whether calls of so many signatures run in parts that those of others do so, too, without being captured first."""
+        return self._pays and self.is_outermost and len(self._signatures) >= _MANY_SIGNATURES
 
     def is_expected(self, signature: Tuple) -> bool:
         """Whether this is a function that is known to have cuts: then it is divided without being captured first."""
@@ -160,18 +176,20 @@ class InParts:
         """
         known = self.parts.known
         with known.lock:
-            if signature not in self._signatures:       # another thread has settled it
+            if not self.takes(signature):               # another thread has settled it
                 return None
-            stop = self._signatures[signature]
+            stop = self._signatures.get(signature)
             if known.is_full:
                 stop, pays = known.stop or CaptureAborted(f"{len(known.found)} of its lines cannot be compiled"), False
             else:
                 pays = None if stop is None else self.is_worth_it
             if pays is False:
-                del self._signatures[signature]
+                self._signatures.pop(signature, None)
                 return stop
             if pays:
-                self._signatures[signature] = None
+                self._pays = True
+                if signature in self._signatures:
+                    self._signatures[signature] = None
         if len(self._told) < len(known.found):
             self._tell()
         return None

@@ -12,7 +12,6 @@ from ..diagnostics.changes import Varying
 from ..heap.heap import NUMPY_NUMBERS
 from ..options import Options
 from ..record.guards import ArrayMatch, DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, SameObject
-from ..record.guards.base import PathGuard
 from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, nearest, reason_of
 from ..runtime.program import Program
@@ -48,7 +47,7 @@ class Lookup:
             changed = [each for guard in guards if not isinstance(guard, ExpressionMatch)
                        for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
             others = [guard for guard in changed if not _may_be_input(guard, at)]
-            self.varying.note_places([_kind_of_item(guard, at) for guard in others if isinstance(guard, PathGuard)])
+            self.varying.note_places([_kind_of_item(guard, at) for guard in others], program.recipe.outcome.named)
             if not others:
                 self.varying.note(changed)
             else:
@@ -59,16 +58,31 @@ class Lookup:
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
 
-    def refuse(self, args: Tuple, kwargs: Mapping[str, Any], contents: bool) -> bool:
-        """Let captures stop at what keeps the nearest program from being used; False where that cannot help."""
-        program, failed = nearest(self.misfits(args, kwargs))
+    def refuse(self, args: Tuple, kwargs: Mapping[str, Any], is_last: bool, is_part: bool) -> bool:
+        """Let captures stop at what keeps the nearest program from being used; False where that cannot help.
+
+        is_last: whether captures pause otherwise.  is_part: whether the function is a part of another one.
+        """
+        misfits = [misfit for misfit in self.misfits(args, kwargs) if not self._is_outdated(*misfit)]
+        whole = [(program, failed) for program, failed in misfits
+                 if -1 not in failed and all([program.guards[index].is_soft for index in failed])]
+        return any([self._refuse(*nearest(found), args, kwargs, is_last, is_part) for found in (misfits, whole)])
+
+    def _refuse(self, program: Optional[Program], failed: Sequence[int], args: Tuple, kwargs: Mapping[str, Any], is_last: bool,
+                is_part: bool) -> bool:
         if program is None or -1 in failed:
             return False
         at = _reader(args, kwargs)
         guards = [program.guards[index] for index in failed]
         others = [_kind_of_item(guard, at) for guard in guards if not _may_be_input(guard, at)]
-        self.varying.note_places([guard for guard in others or guards if isinstance(guard, PathGuard)])
-        return self.varying.refuse(others or guards, contents, program.recipe.outcome.named)
+        named = program.recipe.outcome.named
+        self.varying.note_places(others or guards, named)
+        return self.varying.refuse(others or guards, named, is_last, is_part)
+
+    def _is_outdated(self, program: Program, failed: Sequence[int]) -> bool:
+        """Whether a program relies on the value of a number or text that later ones take as an input."""
+        guards = [program.guards[index] for index in failed if index >= 0]
+        return any([self.varying.is_input(guard.source.path()) for guard in guards if isinstance(guard, EqualsMatch)])
 
     def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""

@@ -61,7 +61,7 @@ class Captures:
         try:
             return self._once(sizes, backend, args, kwargs)
         except (CaptureAborted, Exception) as error:    # of any kind: what is not converted wants a text, not what stands for it
-            if not self.varying.texts or getattr(error, "again", False):
+            if not self.varying.texts or getattr(error, "final", False):
                 raise
             failed = error
         with self.varying.without_texts():

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import types
-from typing import AbstractSet, Any, Callable, Dict, List, NoReturn, Optional, Set, Tuple, Type
+from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 import chainer
 import numpy as np
@@ -79,6 +79,7 @@ class Heap:
     def __init__(self, capture: CaptureContext, varying: Set[Tuple], fixed: AbstractSet[Tuple] = frozenset()):
         self.capture, self.varying, self._fixed = capture, varying, fixed
         self.counts: Set[Source] = set()
+        self._is_lenient = False                        # whether an item of a tuple is read
         self.refused: AbstractSet[Tuple] = frozenset()  # kinds of guards and paths of what is not relied on: it always differs
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
@@ -108,20 +109,21 @@ class Heap:
         """Remember what the capture relies on."""
         key = type(guard), *map(id, vars(guard).values())
         if key not in self._relied:
-            if self.refused and guard.source is not None and any(
-                    [type(guard) is kind and stands_for(place, guard.source.path()) for kind, place in self.refused]):
-                self._refuse()
+            if self.refused and guard.source is not None:
+                self.check_refused(type(guard), guard.source.path())
             self._relied.add(key)
             self.guards.append(guard)
             if self.reads is not None and self.reads.get(guard.subject()) is None:
                 self.reads[guard.subject()] = user_location()
 
-    def _refuse(self) -> NoReturn:
+    def check_refused(self, guard: Type[Guard], path: Tuple, what: str = "what is read here") -> None:
         """Stop at what differs in nearly every call.  An argument that is a tuple becomes an object for the host only."""
-        reason, hint = "what is read here is another one in nearly every call", "read it outside of the compiled function"
-        if user_location() is None:
-            raise _Refused(reason, hint=hint)
-        self.capture.abort(reason, hint=hint, final=True)
+        if not any([guard is kind and stands_for(place, path) for kind, place in self.refused]):
+            return
+        reason = f"{what} is another one in nearly every call"
+        if self._is_lenient or user_location() is None:
+            raise _Refused(reason)
+        self.capture.abort(reason, final=True)
 
     def rely_on_names(self, function: Any) -> None:
         """Guard that the names of a library's function, which is about to be called, go on standing for it."""
@@ -273,7 +275,17 @@ class Heap:
     def _items(self, real: tuple, source: Source) -> List[Any]:
         self.guard(TypeMatch(source, type(real)))
         self.guard(LengthMatch(source, len(real)))
-        return [self.shadow(item, self.source(Item, source, i)) for i, item in enumerate(real)]
+        return [self._item(item, self.source(Item, source, i)) for i, item in enumerate(real)]
+
+    def _item(self, real: Any, source: Source) -> Any:
+        """An item of a tuple, all of which are read at once: one that is not relied on is unknown, and the others can be used."""
+        outer, self._is_lenient = self._is_lenient, True
+        try:
+            return self.shadow(real, source)
+        except _Refused:
+            return self.capture.inputs.unknown(source)
+        finally:
+            self._is_lenient = outer
 
     def _tuple(self, real: tuple, source: Source) -> tuple:
         return tuple(self._items(real, source))

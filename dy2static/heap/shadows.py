@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _ABSENT = object()
 
+#: Of longer lists and dicts not all items are read to find one at a place that only the run knows.
+_MOST_READ = 32
+
 
 def as_key(key: Any) -> Any:
     """The key itself, also where it is a number of the graph (Python needs to know it) or the class of shadows."""
@@ -28,6 +31,17 @@ def as_key(key: Any) -> Any:
     if isinstance(key, type):
         return getattr(key, "_dy2static_class", key)
     return key.fix() if hasattr(type(key), "python_type") else key
+
+
+def _check_place(self: Any, index: Any) -> None:
+    """Stop where a part of a function uses an item of a long list or dict at a place that only the run knows.
+
+    What the lines before the part have computed would be known if its contents were guarded, but it differs in each call.  The
+    items are not read for that.
+    """
+    capture = self.heap.capture
+    if capture.is_inner and capture.decides(index) and not self.whole and len(self.real) > _MOST_READ:
+        capture.abort("an item of a long list or dict is used at a place that only the run knows", final=True)
 
 
 class ShadowDict(dict):
@@ -118,6 +132,7 @@ class ShadowDict(dict):
         return value
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self.check_place(key)
         dict.__setitem__(self, as_key(key), value)
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -224,6 +239,7 @@ class ShadowDict(dict):
         self.load_all()
         return dict.__repr__(self)
 
+    check_place = _check_place
     __hash__ = None
 
 
@@ -324,6 +340,13 @@ class ShadowList(list):
         """As if nothing had been written back."""
         self.originals = self.originals[:len(self.real)]
 
+    check_place = _check_place
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.check_place(index)
+        self.load_all()
+        list.__setitem__(self, index, value)
+
     def extend(self, items: Any) -> None:
         list.extend(self, list(items))
 
@@ -390,7 +413,7 @@ def _comparing(name: str) -> Any:
 for _name in COMPARISONS:
     setattr(ShadowList, _name, _comparing(_name))
 ask_right_first(ShadowList, list, (*COMPARISONS, "__add__"))
-for _name in ("__getitem__", "__setitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__",
+for _name in ("__getitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__",
               "__mul__", "__rmul__", "__imul__", "__repr__",
               "index", "count", "insert", "pop", "remove", "reverse", "sort", "clear", "copy"):
     setattr(ShadowList, _name, _loading(_name))

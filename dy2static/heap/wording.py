@@ -15,9 +15,17 @@ _AROUND = tuple(os.path.join(os.path.dirname(os.path.abspath(chainer.__file__)),
     "training", "datasets", "iterators", "serializer.py", "serializers",
     "gradient_check.py", "backprop_utils.py"))
 
+#: What to do about a string or a number that is another one in nearly every call.
+TEXTS = "use the string outside of the function, with its result: as a key, in a message, as a name"
+NUMBERS = ("use few different numbers, or move what depends on the number out of the function; a `while` on values of "
+           "arrays runs any number of times")
+
 #: Ways out, by words of the reason; the first that fits is given where nothing better is known.
 _HINTS = (
     ("compiling it raised", "an eager call does not raise it: keep this line out of the compiled function"),
+    ("a string that must be known", TEXTS),
+    ("a number that must be known", NUMBERS),
+    ("another one in nearly every call", "read it outside of the compiled function"),
     ("please report it", "set DY2STATIC_VERBOSITY=4 for what to report"),
     ("its guards do not hold", "please report it"),
     ("hooks are registered", "call it without them"),

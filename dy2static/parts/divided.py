@@ -149,6 +149,10 @@ class Parts:
             return False
         return can_be_divided(tree) and self.known.halve(function, tree.body, stop)
 
+    def is_part(self, function: types.FunctionType) -> bool:
+        """Whether a function is a part of one of the user's."""
+        return function in self._of
+
     @staticmethod
     def may_divide(function: types.FunctionType) -> bool:
         """Whether a function can run in parts."""

@@ -96,11 +96,20 @@ def with_siblings(path: Tuple) -> Tuple:
 def expression_path(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
     """What stands among paths for an expression over numbers, in every capture of a function; the path of a number itself.
 
-    named: the numbers that the expression names, and others, with their sources.
+    named: the numbers that the expression names, and others, with their sources.  Of paths to items, those of all siblings.
     """
+    return _of_expression(text, named, with_siblings)
+
+
+def place_of_expression(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
+    """The same with the paths of the numbers themselves."""
+    return _of_expression(text, named, lambda path: path)
+
+
+def _of_expression(text: str, named: Iterable[Tuple[str, Source]], form: Callable[[Tuple], Tuple]) -> Tuple:
     split = _NAME.split(text)
     names = set(split[1::2])
-    paths = {name: with_siblings(source.path()) for name, source in named if name in names}
+    paths = {name: form(source.path()) for name, source in named if name in names}
     parts = tuple([paths.get(part, part) for part in split])
     return parts[1] if len(parts) == 3 and parts[::2] == ("", "") and type(parts[1]) is tuple else ("expression", *parts)
 
@@ -112,18 +121,21 @@ def paths_of(path: Tuple) -> FrozenSet[Tuple]:
 
 def family(path: Tuple) -> Tuple:
     """What is the same for the paths of all values at this place in the items of lists and tuples: ``batch[...].reward``."""
+    if path[0] == "expression":
+        return tuple([family(part) if type(part) is tuple else part for part in path])
     steps = zip(path[::2], path[1::2])
     return tuple([part for word, key in steps for part in (word, ... if word == Item.word and type(key) is int else key)])
 
 
 def joined(first: Tuple, second: Tuple) -> Tuple:
     """A path with ``...`` where two of one family differ."""
-    return tuple([a if a == b else ... for a, b in zip(first, second)])
+    return tuple([a if a == b else joined(a, b) if type(a) is tuple else ... for a, b in zip(first, second)])
 
 
 def stands_for(pattern: Tuple, path: Tuple) -> bool:
     """Whether a path with ``...`` in it stands for another one."""
-    return len(pattern) == len(path) and all(a is ... or a == b for a, b in zip(pattern, path))
+    return len(pattern) == len(path) and all(
+        a is ... or a == b or type(a) is type(b) is tuple and stands_for(a, b) for a, b in zip(pattern, path))
 
 
 # Where paths begin -------------------------------------------------------------------------------------------------

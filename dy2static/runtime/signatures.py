@@ -12,7 +12,7 @@ from .devices import current_device
 #: Entries of ``chainer.config`` that may decide whether a call can be captured.
 _MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
 
-#: How deep arguments lie in what `signature_of` looks at: of these truth values count, not of items in them.
+#: How deep arguments lie in what `signature_of` looks at: of these truth values and texts count, not of items in them.
 _OF_ARGUMENTS = 2
 
 #: Of more tuples, lists or dicts than these only the different ones count: a batch is a list of transitions.
@@ -39,7 +39,7 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
         return type(item), len(parts), frozenset(parts) if alike else tuple(parts)
     if depth < 4 and type(item) is dict:
         return dict, tuple([(str(key), coarse_signature(part, depth + 1)) for key, part in item.items()])
-    if item is None or type(item) is str or type(item) is bool and depth <= _OF_ARGUMENTS:
+    if item is None or type(item) in (str, bool) and depth <= _OF_ARGUMENTS:
         return item
     return type(item)
 

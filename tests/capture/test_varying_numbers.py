@@ -1,4 +1,5 @@
 """Numbers that differ from call to call and reach functions of Chainer as their attributes: schedules of rates, bounds and margins."""
+import contextlib
 import math
 
 import against_eager
@@ -34,6 +35,7 @@ INPUTS = {
     "exponent": lambda x, p, k: x * p ** (1 + k),
     "base": lambda x, p, k: (1 + k) ** x,
     "decay": lambda x, p, k: x * 0.9 ** k * (1 + k) ** int(100 * k) * (-0.5) ** int(10 * k),
+    "powers": lambda x, p, k: x * 2 ** -k * k ** k * 0.5 ** int(k * 20),
     "triplet": lambda x, p, k: F.triplet(x, p, x * p, k),
     "noise": lambda x, p, k: x + np.random.normal(0, k, x.shape).astype("f") * np.random.uniform(-k, k),
 }
@@ -91,6 +93,19 @@ def test_values_and_gradients(name, backend):
             if expected is not None:
                 np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
     assert static.cache_info().captures == (2 if name in INPUTS else 4)
+
+
+def test_powers_of_other_types():
+    """They are whole or floats, or fail, by the sign of the exponent."""
+    static = dy2static.to_static(lambda x, n: (2 ** n, 0.5 ** n, n ** n, x * 2 ** n), strict=True)
+    for n in (1, 2, 3, -1, -2, 5, 1, -3):
+        found = static(X, n)
+        assert [(type(k), k) for k in found[:3]] == [(type(k), k) for k in (2 ** n, 0.5 ** n, n ** n)]
+        np.testing.assert_allclose(found[3], X * 2 ** n)
+    assert static.cache_info().captures == 3
+    for n, kind in ((-2000, OverflowError), (0, None)):
+        with pytest.raises(kind) if kind else contextlib.nullcontext():
+            static(X, n)
 
 
 def ends_with_constants(x, k):

@@ -83,16 +83,26 @@ def made_class():
 STORMS = {
     "a new function": (with_function, lambda k: lambda y: y * 2, "`f`, one <lambda> in an earlier call and another <lambda> in this one"),
     "an object of a new class": (with_object, lambda k: made_class(), "Made"),
-    "a number that is needed": (with_number, lambda k: k, r"`n`, \d+ in an earlier call and \d+ in this one .*for _ in range\(n\).*a `while` on values of arrays"),
-    "a number whose remainder is needed": (
-        with_remainder, lambda k: k, r"no longer \(n % 97\) == \d+, now that `n` is \d+ .*for _ in range\(n % 97\)"),
-    "an attribute": (with_attribute, lambda k: Part(k), r"`part.steps`, \d+ in an earlier call and \d+ in this one"),
     "keys": (with_keys, lambda k: {f"key{k}": 1.0}, "`options`, keys 'key15' in an earlier call and keys 'key39' in this one.*the same keys"),
     "lengths of arrays in a list": (with_list, lambda k: [np.ones((1 + (k * j) % 37, 2), "f") for j in range(1, 2 + k % 23)],
                                     r"`items`, length \d+ in an earlier call and length \d+ in this one .*return sum"),
     "a set": (with_set, lambda k: frozenset({k}), r"`wanted`, frozenset\(.15.\) in an earlier call and frozenset\(.39.\) in this one"),
-    "a text that is needed": (with_text, lambda k: f"b{k}", "`text`, 'b15' in an earlier call and 'b39' in this one .*use the string outside"),
 }
+
+
+#: What decides something in one line, and is another value in each call.
+LINES = [(with_number, int), (with_remainder, int), (with_attribute, Part), (with_text, "b{}".format)]
+
+
+@pytest.mark.parametrize("function, given", LINES, ids=[row[0].__name__ for row in LINES])
+def test_a_line_that_keeps_changing_runs_as_python(function, given):
+    static = to_static(function, dynamic=False)
+    line = function.__code__.co_firstlineno + 1
+    with pytest.warns(FallbackWarning, match=f"line {line} runs as Python.*another one in nearly every call") as found:
+        for k in range(40):
+            x, other = variable(3, seed=k), given(k)
+            np.testing.assert_array_equal(static(x, other).array, function(x, other).array)
+    assert len(found) == 1 and found[0].filename == __file__ and static.cache_info().captures <= 16
 
 
 @pytest.mark.parametrize("name", STORMS)
