@@ -488,6 +488,9 @@ class CaptureContext(Protocol):
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for a function of the user's."""
 
+    def decorator(self, function: Any) -> Callable[..., Any]:
+        """What to apply for a decorator."""
+
     def identical(self, first: Any, second: Any) -> Any:
         """``first is second`` of what they stand for."""
 

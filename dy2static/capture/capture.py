@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple
 
 import chainer
@@ -14,6 +15,7 @@ from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..heap.heap import Heap
 from ..heap.locations import error_location, user_location
+from ..heap.ownership import is_library
 from ..heap.settings import ConfigEntries
 from ..heap.shadows import ShadowList
 from ..heap.wording import called_around
@@ -275,6 +277,11 @@ class Capture:
         """What to call for ``function``: a staged form, a native call, or a host call."""
         self.check()
         return self.calls.callee(function)
+
+    def decorator(self, function: Any) -> Callable:
+        """What to apply for a decorator: those of libraries as they are."""
+        is_known = isinstance(function, (types.FunctionType, types.MethodType, type))
+        return self.callee(function) if is_known and not is_library(function.__module__ or "") else function
 
     def decides(self, value: Any) -> bool:
         """Whether the truth of a value is known at run time only."""

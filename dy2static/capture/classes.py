@@ -87,8 +87,10 @@ class Classes:
     def _instance(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """``cls(*args, **kwargs)`` of a user's class whose instances have no shadows: what it defines itself is staged."""
         self.capture.heap.objects.check_class(cls)
-        if any(isinstance(base.__dict__.get("__call__"), types.FunctionType) for base in type(cls).__mro__):
-            self.capture.abort(f"the metaclass of {cls.__name__} has a __call__")
+        if type(cls).__call__ is not type.__call__:
+            if not is_library_class(type(cls)):
+                self.capture.abort(f"the metaclass of {cls.__name__} has a __call__")
+            return self.calls.native(cls)(*args, **kwargs)
         new, init = [next(base.__dict__[name] for base in cls.__mro__ if name in base.__dict__) for name in ("__new__", "__init__")]
         function = getattr(new, "__func__", None)
         if isinstance(function, types.FunctionType) and self._has_source(function):
@@ -134,6 +136,7 @@ class Classes:
 
     def _type(self, value: Any, *rest: Any) -> Any:
         if rest:
+            self.capture.imports.check_bases(value, rest[0])
             return type(value, *rest)
         self.capture.staging.need_exact(value)
         kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,

@@ -63,13 +63,14 @@ class StagedFunctions:
         cells = {name: self._cell(cell, name) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
         space = self._shadow_globals(function.__globals__)
         if isinstance(space, ShadowDict):
-            for name in deleted_globals(function.__code__):
-                space.load(name)                        # Python deletes it past the shadow, which then knows what is missing
+            for name in unseen_globals(function.__code__):
+                space.load(name)                        # Python reads or deletes it past the shadow
         made = loaded.instantiate(space, cells, dy, function)
         self.capture.calls.staged_codes.add(made.__code__)
         source = self.capture.heap.source(Constant, None, function)
         if not is_library(function.__module__ or ""):
             self.capture.heap.definitions.add_function(function)
+            self.capture.heap.objects.open_classes.runs(function.__code__)
             if function.__kwdefaults__:                 # a dict, in which items can be set
                 defaults = self.capture.heap.source(Attribute, source, "__kwdefaults__")
                 self.capture.heap.guard(EqualsMatch(defaults, dict(function.__kwdefaults__)))
@@ -128,10 +129,10 @@ class ShadowCell:
         return [(self.source, DeleteCell if now is ABSENT else SetCell, None, now)]
 
 
-def deleted_globals(code: types.CodeType) -> Set[str]:
-    """The global names that a function, or one inside it, deletes."""
-    found = {step.argval for step in dis.get_instructions(code) if step.opname == "DELETE_GLOBAL"}
-    return found.union(*[deleted_globals(const) for const in code.co_consts if isinstance(const, types.CodeType)])
+def unseen_globals(code: types.CodeType) -> Set[str]:
+    """The global names that a function, or one inside it, deletes, and those that the body of a class may read."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in ("DELETE_GLOBAL", "LOAD_NAME")}
+    return found.union(*[unseen_globals(const) for const in code.co_consts if isinstance(const, types.CodeType)])
 
 
 def _is_atom(value: Any) -> bool:

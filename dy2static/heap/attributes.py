@@ -39,8 +39,7 @@ class Attributes:
         if name == "__reduce_ex__":
             return object.__getattribute__(shadow, name)
         if name == "__class__":
-            real = types.SimpleNamespace if cls is Namespace else cls
-            return self.heap.objects.shadow_class(cls) if self.heap.objects.is_user_class(cls) else real
+            return types.SimpleNamespace if cls is Namespace else self.heap.objects.shown(cls)
         if issubclass(type(shadow), (dict, list)):      # `isinstance` would come back here for the ``__class__``
             self.heap.check_fresh()
         found = lookup(cls, name)
@@ -163,8 +162,7 @@ class Attributes:
         if isinstance(found, types.FunctionType):
             return types.MethodType(found, shadow)
         if isinstance(found, classmethod):
-            owner = self.heap.objects.shadow_class(cls) if self.heap.objects.is_user_class(cls) else cls
-            return types.MethodType(found.__func__, owner)
+            return types.MethodType(found.__func__, self.heap.objects.shown(cls))
         if isinstance(found, staticmethod):
             return found.__func__
         getter = lookup(type(found), "__get__")

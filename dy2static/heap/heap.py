@@ -250,7 +250,7 @@ class Heap:
                     self.objects.check_class(real)
                     for member in real:
                         self.rely_on_member(member)
-            return self.objects.shadow_class(real) if self.objects.is_user_class(real) else real
+            return self.objects.shown(real)
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             self.objects.check_class(kind)
             return kind._make(self._items(real, source))

@@ -14,10 +14,11 @@ from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots, Sourc
 from ..runtime.rule_states import counts_of
 from ..runtime.slots import SlotsView, slots_of
 from .attributes import is_of_user, lookup, owner_of
-from .dataclass import initialise, is_generated
+from .dataclass import CONSTANTS, initialise, is_generated
 from .object_shadows import ShadowBase, class_of
+from .open_classes import OpenClasses
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
-from .ownership import is_library_class
+from .ownership import is_library_class, is_made_by_type
 from .plain_instances import Reads
 from .shadows import _ABSENT, ShadowDict
 
@@ -40,13 +41,14 @@ class Objects:
         self._met: Set[type] = set()                    # classes whose methods are known
         self.methods: Set[types.FunctionType] = set()   # those of the user's classes that the capture has met
         self._user_classes: Dict[type, bool] = {}
+        self.open_classes = OpenClasses(heap.capture)
 
     def is_user_class(self, cls: type) -> bool:
         """Whether instances of a class can be shadowed: it is the user's, and has no C base."""
         known = self._user_classes.get(cls)
         if known is None:
             known = self._user_classes[cls] = (
-                not is_library_class(cls) and type(cls) in (type, abc.ABCMeta) and self._has_plain_instances(cls)
+                not is_library_class(cls) and is_made_by_type(cls) and self._has_plain_instances(cls)
                 and not issubclass(cls, _NOT_SHADOWED + (chainer.Variable,)))
         return known
 
@@ -89,6 +91,7 @@ class Objects:
     def check_class(self, cls: type) -> None:
         """Stop if Python would run code of the user's unseen on instances of a class (or metaclass) that have no shadows."""
         if cls not in self._checked:
+            self.open_classes.add(cls)
             if not issubclass(cls, type):
                 self.rely_on_class(cls, data=True)
             reads = Reads(cls)
@@ -122,6 +125,14 @@ class Objects:
                 self.heap.need_plain(method)
                 for name in vars(method):
                     self.heap.definitions.add_entry(method.__qualname__, vars(method), name)
+
+    def shown(self, cls: type) -> type:
+        """What code sees of a class: that of the shadows of its instances, if they have any."""
+        if self.is_user_class(cls):
+            return self.shadow_class(cls)
+        if not is_library_class(cls):
+            self.open_classes.add(cls)
+        return cls
 
     def is_subclass(self, kind: Any, cls: Any) -> bool:
         """``issubclass(kind, cls)`` of what these stand for; of abstract classes, the answer is guarded."""
@@ -250,26 +261,23 @@ def _meta_of(cls: type, bases: Tuple[type, ...]) -> type:
 
 
 #: What a class tells of itself: that of a shadow is no part of it.
-_OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__"))
+_OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__", "__base__", "__class__", "__annotations__", "__abstractmethods__"))
 
 
 class ShadowMeta(type):
     """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
 
     def __getattribute__(cls, name: str) -> Any:
-        special = name.startswith(("__", "_dy2static")) and name not in _OF_CLASSES or name == "mro"
-        if special and type(type.__getattribute__(cls, name)) is not types.FunctionType:
+        if name.startswith("_dy2static") or name == "mro":
             return type.__getattribute__(cls, name)
         real, heap = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_heap")
-        if special:                                     # who calls it unseen has the staged one
-            seen = sys._getframe(1).f_code in heap.capture.calls.staged_codes
-            return type.__getattribute__(real if seen else cls, name)
-        if name == "__dict__":
-            return heap.shadow(real.__dict__, heap.source(InstanceDict, heap.source(Constant, None, real)))
         if name in _OF_CLASSES:
-            objects = heap.objects
-            return tuple([objects.shadow_class(base) if objects.is_user_class(base) else base for base in getattr(real, name)])
+            return _told(heap, real, name)
         found = lookup(real, name)
+        if name.startswith("__") and not _is_data(real, name, found):
+            found = type.__getattribute__(cls, name)    # who calls it unseen has the staged one
+            seen = type(found) is types.FunctionType and sys._getframe(1).f_code in heap.capture.calls.staged_codes
+            return type.__getattribute__(real, name) if seen else found
         if found is _ABSENT:
             return type.__getattribute__(cls, name)
         if isinstance(found, classmethod):
@@ -311,6 +319,23 @@ class ShadowMeta(type):
             if isinstance(base, ShadowMeta):
                 base._dy2static_heap.capture.abort(f"class {name} is derived from {base.__name__} inside the compiled function")
         return super().__new__(meta, name, bases, body, **kwargs)
+
+
+def _told(heap: Heap, cls: type, name: str) -> Any:
+    """What a class tells of itself, one of `_OF_CLASSES`."""
+    told = getattr(cls, name)
+    if name in ("__dict__", "__annotations__"):
+        place = heap.source(Constant, None, cls)
+        return heap.shadow(told, heap.source(*((InstanceDict, place) if name == "__dict__" else (Attribute, place, name))))
+    if name == "__base__":
+        return heap.objects.shown(told)
+    return tuple(map(heap.objects.shown, told)) if type(told) is tuple else told
+
+
+def _is_data(cls: type, name: str, value: Any) -> bool:
+    """Whether an attribute whose name has underscores is one of the user's that may change: no method, and no text."""
+    return (not isinstance(value, (str, type(None))) and not hasattr(type(value), "__get__") and name not in CONSTANTS
+            and value is not _ABSENT and not is_library_class(owner_of(cls, name)))
 
 
 def real_class(value: Any) -> Any:

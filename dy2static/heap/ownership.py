@@ -119,6 +119,11 @@ def is_library_class(cls: type) -> bool:
     return found is not None or name == "builtins" or not issubclass(cls, chainer.Link)
 
 
+def is_made_by_type(cls: type) -> bool:
+    """Whether the metaclass of a class is a library's, and makes instances as `type` does (that of TypedDict makes dicts)."""
+    return is_library_class(type(cls)) and type(cls).__call__ is type.__call__
+
+
 def is_made_inside(cls: type) -> bool:
     """Whether instances of a class of Chainer's that are made inside are like those of a user's class."""
     # not `issubclass`, which asks all subclasses of an abstract class, those of shadows among them: their answers are guarded

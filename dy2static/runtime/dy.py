@@ -72,6 +72,12 @@ def call(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if capture is None else capture.callee(function)
 
 
+def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What to apply for a decorator: itself, or the staged form of one of the user's while a capture runs."""
+    capture = stage.capture
+    return function if capture is None else capture.decorator(function)
+
+
 def _staged(name: str, *arguments: Any) -> Any:
     """What the handler for symbolic values makes of a call; NotImplemented if it leaves the call to Python."""
     handler = handlers.get(name)

@@ -12,14 +12,25 @@ from dy2static.transformers.base import Transformer, is_dy
 class Calls(Transformer):
     """Ask ``_dy.call`` what to run in place of what is called.
 
-    Calls of ``_dy`` itself and ``super()`` without arguments are not changed.  Decorators are applied as they are; a call within
-    a decorator expression is a call like any other.
+    Calls of ``_dy`` itself and ``super()`` without arguments are not changed.  Decorators are calls, too: ``_dy.decorator``
+    leaves those of libraries as they are.
 
     Before:  y = self.l1(F.relu(x), *rest, **options)
     After:   y = _dy.call(self.l1)(_dy.call(F.relu)(x), *rest, **options)
     """
 
-    changes = (gast.Call,)
+    changes = (gast.Call, gast.FunctionDef, gast.ClassDef)
+
+    def visit_FunctionDef(self, node: gast.FunctionDef) -> Any:
+        return self._decorated(super().visit_FunctionDef(node))
+
+    def visit_ClassDef(self, node: gast.ClassDef) -> Any:
+        return self._decorated(super().visit_ClassDef(node))
+
+    def _decorated(self, node: Any) -> Any:
+        node.decorator_list = [each if is_dy(each) else self.quote("_dy.decorator(function)", function=each)
+                               for each in node.decorator_list]
+        return node
 
     def visit_Call(self, node: gast.Call) -> Any:
         if is_dy(node.func) and node.func.func.attr == "call":  # `_dy.call(f)(x)`: made before

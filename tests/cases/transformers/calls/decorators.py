@@ -13,8 +13,8 @@ def f(x):
 # after
 def f(x):
 
-    @staticmethod
-    @_dy.call(deco)(x)
+    @_dy.decorator(staticmethod)
+    @_dy.decorator(_dy.call(deco)(x))
     def g(y: _dy.call(print)(1)=_dy.call(int)('2')) ->str:
         return y + _dy.call(int)(x)
     return _dy.call(g.__func__)(1)

@@ -1,0 +1,187 @@
+"""Attributes of classes of every kind that hold what may change, and classes that are made and decorated inside."""
+import abc
+import types
+import typing
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+
+from dy2static import to_static
+
+LOG = []
+
+
+class Meta(type):
+    pass
+
+
+class WithSlots:
+    __slots__ = ("h",)
+
+
+class Pair(typing.NamedTuple):
+    a: int = 1
+
+
+class Failure(Exception):
+    pass
+
+
+class Items(dict):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class OfMeta(metaclass=Meta):
+    pass
+
+
+class Net(chainer.Chain):
+    pass
+
+
+class Node(chainer.FunctionNode):
+    pass
+
+
+class Rule(typing.Protocol):
+    pass
+
+
+class Plain:
+    pass
+
+
+class Options(typing.TypedDict, total=False):
+    rate: float
+
+
+def appended(cls):
+    def f(x):
+        cls.log.append(len(cls.log))
+        return F.relu(x) * len(cls.log), list(cls.log)
+    return f
+
+
+def appended_to_dunder(cls):
+    def f(x):
+        getattr(cls, "__log__").append(1)
+        return F.relu(x) * len(cls.__log__), list(cls.__log__)
+    return f
+
+
+def agree(f, state, calls=3, **options):
+    """Compare a compiled function with an eager one from the same state, which is a list, in lockstep."""
+    x = chainer.Variable(np.arange(-1, 2, dtype="f"))
+    runs = []
+    for called in (f, to_static(f, backend="numpy", **options)):
+        del state[:]
+        runs.append([(called(x)[1:], list(state)) for _ in range(calls)])
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("make", [appended, appended_to_dunder])
+@pytest.mark.parametrize("cls", [WithSlots, Pair, Failure, Items, Count, OfMeta, Net, Node, Rule, Plain])
+def test_lists_of_classes(cls, make, monkeypatch):
+    kept = []
+    monkeypatch.setattr(cls, "log", kept, raising=False)
+    monkeypatch.setattr(cls, "__log__", kept, raising=False)
+    agree(make(cls), kept, strict=cls in (Net, Plain))
+
+
+class Annotated:
+    a: int
+    k: float = 1.0
+
+
+class Derived(Annotated):
+    pass
+
+
+class Abstract(abc.ABC):
+    @abc.abstractmethod
+    def step(self):
+        """Left to others."""
+
+
+def what_classes_tell(x):
+    return (F.relu(x), sorted(Annotated.__annotations__), Derived.__base__ is Annotated, Annotated.__base__ is object,
+            "a" in Derived.__annotations__, sorted(Abstract.__abstractmethods__), Abstract.__class__ is abc.ABCMeta,
+            type(Options(rate=2.0)) is dict)
+
+
+def noted(made):
+    LOG.append(made.__name__)
+    return made
+
+
+class Watching(Exception):
+    def __init_subclass__(cls, **kwargs):
+        LOG.append("derived")
+
+
+class Making(type):
+    def __new__(meta, name, bases, body):
+        LOG.append("made")
+        return super().__new__(meta, name, bases, body)
+
+
+class Entry:
+    def __set_name__(self, owner, name):
+        LOG.append(name)
+
+
+def decorated_function(x):
+    @noted
+    def doubled(y):
+        return y * 2
+    return doubled(x), 1
+
+
+def decorated_class(x):
+    @noted
+    class Local:
+        @staticmethod
+        @noted
+        def tripled(y):
+            return y * 3
+    return Local.tripled(x), 1
+
+
+def watched_class(x):
+    class Local(Watching):
+        pass
+    return F.relu(x), Local.__name__
+
+
+def watched_class_without_statement(x):
+    made = type("Local", (Watching,), {})
+    return F.relu(x), made.__name__
+
+
+def class_of_a_metaclass(x):
+    class Local(metaclass=Making):
+        k = 2
+    return F.relu(x) * Local.k, 1
+
+
+def class_body_reads_globals(x):
+    class Local:
+        entry = Entry()
+        log = [len(LOG)]
+        count = types.SimpleNamespace(n=len(LOG))
+    return F.relu(x), Local.log, Local.count.n
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize(("f", "compiled"), [
+    (what_classes_tell, True), (decorated_function, True), (decorated_class, True), (class_body_reads_globals, True),
+    (watched_class, False), (watched_class_without_statement, False), (class_of_a_metaclass, False)])
+def test_classes_that_are_asked_and_made(f, compiled):
+    agree(f, LOG, strict=compiled)
