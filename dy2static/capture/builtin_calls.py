@@ -31,7 +31,7 @@ from ..symbolic.texts import is_unknown_error
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .classes import TEXT
 from .handlers import warned
-from .policy import Rule, decided, itself
+from .policy import Rule, decided, itself, named_by
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -61,10 +61,16 @@ class BuiltinCalls:
 
     def __init__(self, calls: Calls):
         self.calls, self.capture = calls, calls.capture
+        self._rules: Dict[Any, Rule] = {}
 
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for a builtin function or method."""
-        return decided(RULES, self.calls, function).callee(self.calls, function)
+        key = named_by(function)
+        rule = None if key is None else self._rules.get(key)
+        if rule is None:
+            rule = decided(RULES, self.calls, function)
+            self._rules.update({} if key is None else {key: rule})
+        return rule.callee(self.calls, function)
 
     def text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Run a method of a text, or a function of texts; symbolic operands make a symbolic text."""
@@ -100,7 +106,7 @@ class BuiltinCalls:
             return self._attribute(function, *args)
         if function is hasattr and isinstance(args[0], SymbolicVariable) and hasattr(_class_of(args[0]), fixed(args[1])):
             return True                                 # also what they have outside of compiled functions only
-        if isinstance(args[0] if args else None, types.ModuleType) and len(args) > 1:
+        if len(args) > 1 and issubclass(kind, types.ModuleType):
             return self._of_module(function, *args)
         if kind is ShadowDeque and function is isinstance:
             return self.calls.native(function)(collections.deque(), *args[1:])     # the shadow is a list

@@ -48,7 +48,7 @@ from .host_results import check_computing
 from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls
 from .placement import draws_on_gpu, function_of_numpy, of_device
-from .policy import Rule, decided, itself
+from .policy import Rule, decided, itself, named_by
 from .weak_references import is_weak_reference, referent
 
 if TYPE_CHECKING:
@@ -86,17 +86,18 @@ class Calls:
         self.draws = Draws(capture)
         self.staged_codes = _StagedCodes()
         self._lowering: Set[int] = set()                # callables whose own lowering runs
-        self._rules: Dict[types.FunctionType, Rule] = {}        # which one is for a Python function; it holds throughout a capture
+        self._rules: Dict[Any, Rule] = {}               # which one is for a function; it holds throughout a capture
         self.reporting = reporting()
 
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for ``function``."""
         self.capture.heap.rely_on_names(function)
-        if type(function) is not types.FunctionType or self._lowering:
+        key = None if self._lowering else named_by(function)
+        if key is None:
             return decided(RULES, self, function).callee(self, function)
-        rule = self._rules.get(function)
+        rule = self._rules.get(key)
         if rule is None:
-            rule = self._rules[function] = decided(RULES, self, function)
+            rule = self._rules[key] = decided(RULES, self, function)
         return rule.callee(self, function)
 
     def lowering_of(self, function: Any) -> Optional[Callable[..., Any]]:
@@ -152,10 +153,11 @@ class Calls:
         function, owner = method.__func__, method.__self__
         if owner is np.random.mtrand._rand:             # bound methods in newer versions of NumPy
             return functools.partial(self.draws.draw, method, np.random.RandomState)
-        if isinstance(owner, (np.random.RandomState, np.random.Generator)):
-            return self.host(method)
-        if isinstance(owner, random.Random) and owner is random.random.__self__:
+        if owner is random.random.__self__:
             return functools.partial(self.draws.draw, method, random.Random)
+        is_shadow = issubclass(type(owner), ShadowBase)         # whose ``__class__`` `isinstance` would read
+        if not is_shadow and isinstance(owner, (np.random.RandomState, np.random.Generator)):
+            return self.host(method)
         if isinstance(function, types.FunctionType):
             if function in HANDLERS:
                 return functools.partial(HANDLERS[function], self, function, owner)
@@ -167,9 +169,9 @@ class Calls:
                 return functools.partial(self.function(function), owner)
             if is_converted(function):
                 return functools.partial(self.capture.functions.staged(function), owner)
-            if isinstance(owner, SymbolicVariable) or type(owner) in OWN:
+            if not is_shadow and isinstance(owner, SymbolicVariable) or type(owner) in OWN:
                 return functools.partial(self.builtins.sort, method) if function.__name__ == "sort" else method
-            if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
+            if is_shadow or isinstance(owner, (chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
                 return self.native(method)
             if is_immutable(owner) and (not isinstance(owner, pathlib.PurePath) or
                                         pathlib.PurePath.__dict__.get(function.__name__) is function):

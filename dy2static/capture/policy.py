@@ -1,6 +1,7 @@
 """Policies as tables: in order, the first line that is for a callable decides what is called for it."""
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Sequence
 
 if TYPE_CHECKING:
@@ -26,6 +27,22 @@ def decided(rules: Sequence[Rule], calls: Calls, function: Any) -> Rule:
         if rule.applies(calls, function):
             break
     return rule
+
+
+def named_by(function: Any) -> Any:
+    """What a policy goes by for a function, whatever it is bound to; None for what it has to look at each time.
+
+    Those are objects, methods that are written in C, and what communicates, which depends on ``chainer.config.train``.
+    """
+    kind = type(function)
+    if kind is types.MethodType:
+        function = function.__func__
+        if type(function) is not types.FunctionType or (function.__module__ or "").startswith("chainermn."):
+            return None
+        return kind, function
+    is_bound = kind is not types.FunctionType and (
+        kind is not types.BuiltinFunctionType or type(function.__self__) not in (types.ModuleType, type(None)))
+    return None if is_bound else function
 
 
 def table(rules: Sequence[Rule]) -> List[str]:

@@ -185,7 +185,7 @@ class Heap:
         self._reals[id(made)] = real
         if self._is_apart(real, source):
             self._apart[id(made)] = source
-        if isinstance(made, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
+        if issubclass(type(made), (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
             self._origins[id(made)] = source
         return made
 
@@ -423,7 +423,7 @@ class Heap:
         if any(item.__dict__ for item in self._immutable):
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         objects = [source for real, made, source in self._memo.values()
-                   if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
+                   if isinstance(made, (ShadowBase, ShadowList, ShadowDict, ShadowSet, chainer.Variable))]
         if len(objects) > 1:
             self.guard(DistinctObjects(tuple(objects)))
         if self.definitions:
