@@ -27,7 +27,17 @@ from ..record.guards import (
     VariableMatch,
 )
 from ..record.guards.base import PathGuard
-from ..record.paths import Argument, Source, expression_path, family, follow, joined, place_of_expression, with_siblings
+from ..record.paths import (
+    Argument,
+    Source,
+    expression_path,
+    family,
+    follow,
+    joined,
+    of_argument,
+    place_of_expression,
+    with_siblings,
+)
 from ..runtime.program import Program
 
 #: The most changes that a warning names, and the most characters of a value.
@@ -92,7 +102,7 @@ class Varying(set):
         places = {number: own.index(name) for number, name in enumerate(names) if name in own}
 
         def moved(paths: AbstractSet[Tuple]) -> Iterator[Tuple]:
-            return filter(None, [_moved(path, places) for path in list(paths)])
+            return filter(None, [of_argument(path, places) for path in list(paths)])
         self.update(moved(other))
         self.texts.update(moved(other.texts))
         self.loose.update(moved(other.loose))
@@ -132,7 +142,7 @@ class Varying(set):
         What was made known because it decides something is unknown again; then whole families of items.
         named: the numbers that guards of expressions name.  is_last: captures pause otherwise; so also what may come back, as
         numbers that are no items do, and in parts contents of arrays, as those of lengths do in the next epoch.  is_part: also
-        lengths of arguments, which are local names of the user's function.
+        all numbers, and lengths of arguments, which are local names of the user's function.
         """
         if len(self.refused) + len(self.loose) >= _MOST_REFUSED:
             return False
@@ -142,7 +152,8 @@ class Varying(set):
             self.fixed -= known
             self.loose |= known
             return True
-        if not all(_is_of_items(guard, named, is_part) or is_last and isinstance(guard, ExpressionMatch) for guard in guards):
+        may_be_any = is_last or is_part
+        if not all(isinstance(guard, ExpressionMatch) and may_be_any or _is_of_items(guard, named, is_part) for guard in guards):
             return False
         places = {(kind, self._places[kind, family(_place(guard, named))])
                   for guard in guards for kind in _kinds(guard)} - self.refused
@@ -178,14 +189,6 @@ def _fixed_by(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Optional[Tup
     if isinstance(guard, ExpressionMatch):
         return expression_path(guard.text, named)
     return None if guard.source is None else with_siblings(guard.source.path())
-
-
-def _moved(path: Tuple, places: Mapping[int, int]) -> Optional[Tuple]:
-    """A path, or what stands for an expression, with another number of the argument that it begins with; None if there is none."""
-    if path[0] == "expression":
-        parts = tuple([_moved(part, places) if type(part) is tuple else part for part in path])
-        return None if None in parts else parts
-    return (*path[:-1], places[path[-1]]) if path[-2] == Argument.word and path[-1] in places else None
 
 
 def _place(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Tuple:

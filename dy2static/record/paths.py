@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 import threading
 from types import CellType
-from typing import Any, Callable, ClassVar, Dict, FrozenSet, Iterable, Iterator, Optional, Tuple, Type
+from typing import Any, Callable, ClassVar, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, Type
 
 from chainer import Parameter, Variable
 
@@ -198,6 +198,17 @@ class Constant(Source):
 
     def path(self) -> Tuple:
         return self.word, id(self.key)
+
+
+def of_argument(path: Tuple, numbers: Mapping[int, int]) -> Optional[Tuple]:
+    """A path, or what stands for an expression, that begins with another argument; None if there is none.
+
+    numbers: of that argument, by that of the one with which it begins.
+    """
+    if path[0] == "expression":
+        parts = tuple([of_argument(part, numbers) if type(part) is tuple else part for part in path])
+        return None if None in parts else parts
+    return (*path[:-1], numbers[path[-1]]) if path[-2] == Argument.word and path[-1] in numbers else None
 
 
 # How they go on ----------------------------------------------------------------------------------------------------
