@@ -146,6 +146,10 @@ class HostCalls:
                 item.__dict__["exposed"] = name
 
 
+#: Iterators that only read a container of Python's own.
+_OVER_CONTAINERS = tuple(map(type, map(iter, ([], (), {}, {}.values(), {}.items(), set(), "", b"", range(0)))))
+
+
 def _is_connected(item: Any) -> bool:
     """Whether this is a Variable of which the graph exists when the call is over, or holds one."""
     if type(item) in (tuple, list):
@@ -157,7 +161,9 @@ def _may_run_users_code(item: Any) -> bool:
     """Whether using an object that only the host knows may run code of the user's: a generator, or a Variable with its graph."""
     if type(item) is not SymbolicObject:
         return False
-    return item.real is SymbolicObject.Missing or isinstance(item.real, Iterator) or not is_library_class(type(item.real))
+    kind = type(item.real)
+    return item.real is SymbolicObject.Missing or not is_library_class(kind) or \
+        issubclass(kind, Iterator) and kind not in _OVER_CONTAINERS
 
 
 #: Modules whose functions and methods do not look at the exception that is being handled, but for logging when it is told to.

@@ -9,10 +9,15 @@ from ..record.paths import Source
 from ..symbolic.array_or_variable import ArrayOrVariable
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText
+from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
     from .capture import Capture
+
+
+#: What may be one object with a number.
+_NUMBERS = (int, float, SymbolicScalar, Size)
 
 
 def identical(capture: Capture, first: Any, second: Any) -> Any:
@@ -47,6 +52,8 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
         return is_one
     if SymbolicText in (type(first), type(second)) and not all(isinstance(x, (str, bytes)) for x in (first, second)):
         return False
+    if SymbolicScalar in (type(first), type(second)) and not all(type(x) in _NUMBERS for x in (first, second)):
+        return False                                # the type is known: the number may be any
     first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
     sources = [_source_of(capture, item) for item in (first, second)]
     if first is not second and None not in sources:

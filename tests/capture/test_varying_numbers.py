@@ -1,6 +1,7 @@
 """Numbers that differ from call to call and reach functions of Chainer as their attributes: schedules of rates, bounds and margins."""
 import contextlib
 import math
+import types
 
 import against_eager
 import chainer
@@ -106,6 +107,27 @@ def test_powers_of_other_types():
     for n, kind in ((-2000, OverflowError), (0, None)):
         with pytest.raises(kind) if kind else contextlib.nullcontext():
             static(X, n)
+
+
+def least_so_far(x, state, k):
+    value = float(F.sum(x * k).array)
+    if state.best is None or value < state.best - 1e-3:
+        state.best, state.patience = value, 0
+    else:
+        state.patience += 1
+    return state.best, state.patience, state.best is None, state.patience is state, k is None, k is True
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_a_number_is_no_other_object(backend):
+    """Whatever it is: a program does not depend on its value for that."""
+    static = dy2static.to_static(least_so_far, backend=backend, strict=True)
+    states = [types.SimpleNamespace(best=None, patience=0) for _ in range(2)]
+    for k in (3.0, 2.0, 4.0, 1.0, 0.5, 0.7, 0.2, 5.0, -1.0, -2.0, -5.0):
+        expected, found = [run(chainer.Variable(X), state, k) for run, state in zip((least_so_far, static), states)]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        assert [type(item) for item in found] == [type(item) for item in expected]
+    assert static.cache_info().captures <= 4
 
 
 def ends_with_constants(x, k):
