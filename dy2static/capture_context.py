@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .symbolic.host_objects import SymbolicObject
     from .symbolic.kept_gradients import KeptGradient
     from .symbolic.known_texts import SymbolicText
+    from .symbolic.lists import StagedList
     from .symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
     from .symbolic.variable_identity import Choices
     from .symbolic.writes import ArrayWrites
@@ -56,6 +57,9 @@ class Inputs(Protocol):
 
     def unknown(self, source: Source) -> SymbolicObject:
         """What is at the end of a path, of which nothing is known, nor relied on."""
+
+    def list_of_numbers(self, source: Source, more: Sequence[Any]) -> StagedList:
+        """The items of a list of floats of the user's, and more, as a new list of the graph."""
 
     def source_of(self, value: Value) -> Source:
         """The path that leads to an object."""
@@ -152,6 +156,12 @@ class Expressions(Protocol):
 
     def operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
         """What an operator gives for numbers."""
+
+    def function_of_numbers(self, function: Callable, args: Tuple) -> Any:
+        """What a function gives for numbers."""
+
+    def function_of_list(self, function: Callable, items: Sequence[Any], first: Any) -> Any:
+        """What ``sum`` gives for numbers."""
 
     def size_of(self, number: Any) -> Any:
         """The number as an int or a size; None if it is neither."""

@@ -25,8 +25,9 @@ from ..library_facts.table import members
 from ..runtime.devices import array_type
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
-from ..symbolic.list_functions import length, total
+from ..symbolic.list_functions import length
 from ..symbolic.lists import StagedList
+from ..symbolic.sums import total
 from ..symbolic.texts import is_unknown_error
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .classes import TEXT

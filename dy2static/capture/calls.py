@@ -35,7 +35,7 @@ from ..symbolic.elements import Flat
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.list_functions import of_array
-from ..symbolic.lists import symbolic_items
+from ..symbolic.lists import as_staged, symbolic_items
 from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
@@ -236,6 +236,7 @@ class Calls:
         return self.callee(value) if type(value) is functools.partial else value
 
     def _argument(self, value: Any, is_numpy: bool) -> Any:
+        value = as_staged(value)
         if type(value) in (ShadowList, ShadowDict, *COLLECTION_KINDS):
             if isinstance(value, ShadowList) or not value.whole:
                 value.load_all()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Callable, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -149,3 +149,11 @@ class Expressions:
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in args])
         name = self.capture.inputs.bind(function, getattr(function, "__name__", "function"))
         return self.make(f"{name}({', '.join(self.text_of(x) for x in args)})", result)
+
+    def function_of_list(self, function: Callable, items: Sequence[Any], first: Any) -> Any:
+        """``sum(items, first)`` and its like on symbolic numbers that are expressions."""
+        name = self.capture.inputs.bind(function, function.__name__)
+        text = f"{name}([{', '.join(map(self.text_of, items))}], {self.text_of(first)})"
+        if len(text) > LONGEST_EXPRESSION:
+            return self.capture.numpy.call(function, (tuple(items), first), {})
+        return self.make(text, _of_hints(lambda first, *items: function(items, first), (first, *items)))

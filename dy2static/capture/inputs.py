@@ -1,7 +1,8 @@
 """What the caller brings, as values of the graph: Variables, arrays, numbers, texts and other objects, with their sources."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Sequence, Tuple, Union
+from typing import List as ListOf
 
 import chainer
 import numpy as np
@@ -9,13 +10,14 @@ import numpy as np
 from ..heap.naming import readable
 from ..ir.devices import device_of, is_gpu, kind_of
 from ..ir.graph import Value
-from ..ir.types import Dynamic, Tensor, python_scalar, type_of
+from ..ir.types import Dynamic, List, Tensor, python_scalar, type_of
 from ..record.guards import ArrayMatch, VariableMatch
-from ..record.inputs import ArrayInput, Input, NumberInput, ObjectInput, VariableInput
+from ..record.inputs import ArrayInput, Input, ListInput, NumberInput, ObjectInput, VariableInput
 from ..record.paths import Attribute, Source
 from ..runtime.devices import COMPILED
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText
+from ..symbolic.lists import Items, Length, StagedList
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
@@ -34,10 +36,11 @@ class Inputs:
 
     def __init__(self, capture: Capture):
         self.capture = capture
-        self.all: List[Input] = []
-        self.named: List[Tuple[str, Source]] = []
-        self.bound: List[Tuple[str, Any]] = []
+        self.all: ListOf[Input] = []
+        self.named: ListOf[Tuple[str, Source]] = []
+        self.bound: ListOf[Tuple[str, Any]] = []
         self._objects: Dict[Source, Value] = {}
+        self._lists: Dict[Source, Value] = {}
         self._numbers: Dict[str, Value] = {}
 
     def variable(self, real: chainer.Variable, source: Source) -> SymbolicVariable:
@@ -76,6 +79,15 @@ class Inputs:
             self.capture.index_ranges.entered(array.now(), source, real)
             self.capture.deciding.entered(array.now(), source, real)
         return self.capture.array_writes.entered(array, source, real)
+
+    def list_of_numbers(self, source: Source, more: Sequence[Any]) -> StagedList:
+        """The items of a list of floats of the user's, of which there are some, and more, as a new list of the graph."""
+        if source not in self._lists:
+            self._lists[source] = self._add(ListInput, List(python_scalar("py_float")), source)
+        made = StagedList(self.capture, [Items(self.capture, self._lists[source], "py_float").counted(Length(), 1)])
+        for item in more:
+            made.append(item)
+        return made
 
     def object(self, real: Any, source: Source) -> SymbolicObject:
         """The symbolic form of an object that only the host can use."""

@@ -1,6 +1,7 @@
 """Items of Python's containers, chosen by numbers that only the run knows."""
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, List, Optional
 
 from ..capture_context import CaptureContext
@@ -17,6 +18,8 @@ _MOST = 32
 
 def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     """``container[index]``: a decision for each item; NotImplemented where Python itself can do it."""
+    if capture is not None and type(container).__module__.startswith("numpy."):
+        return _computed(capture, container, index)
     if type(index) is SymbolicText and isinstance(container, ShadowBase):
         return container[index.fix()]                               # a method of a library's, such as that of a Chain
     number = None if capture is None else unknown_number(capture, index)
@@ -50,6 +53,16 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     if capture.effects.is_protected():                          # the error is raised now, on one way through the function
         return chosen() if fits else fail()
     return dy.if_exp(fits, chosen, fail)
+
+
+def _computed(capture: CaptureContext, container: Any, index: Any) -> Any:
+    """What ``np.r_``, ``np.mgrid`` and their like make of an index; sizes depend on the ends of slices, which are fixed."""
+    parts = [_with_known_ends(part) if type(part) is slice else part for part in (index if type(index) is tuple else (index,))]
+    return capture.numpy.call(operator.getitem, (container, tuple(parts) if type(index) is tuple else parts[0]), {})
+
+
+def _with_known_ends(span: slice) -> slice:
+    return slice(*[end.fix() if type(end) is SymbolicScalar else end for end in (span.start, span.stop, span.step)])
 
 
 def _of_arrays(capture: CaptureContext, arrays: List[SymbolicArray], number: Any, bound: Optional[int],

@@ -7,7 +7,9 @@ import operator
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, cast
 
 from ..capture_context import CaptureContext
+from ..heap.collection_shadows import ShadowDeque
 from ..heap.library_writes import stop_library_writes
+from ..heap.shadows import ShadowList
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
@@ -17,7 +19,7 @@ from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.iterators import LIST_PARTS
 from ..symbolic.kept_values import kept_values
 from ..symbolic.known_texts import SymbolicText
-from ..symbolic.lists import StagedList, symbolic_items, truth_of
+from ..symbolic.lists import StagedList, as_staged, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sequences import PARTS, sequence_of
 from ..symbolic.sizes import Size
@@ -236,6 +238,7 @@ def _for(capture: CaptureContext, iterable: Any, body: Callable, state: Tuple, n
          stop: Optional[Callable[..., Any]]) -> Any:
     if capture is None:
         return NotImplemented
+    iterable = as_staged(iterable)
     parts = sequence_of(capture, iterable)
     if parts is None and symbolic_items(iterable) is None:
         return NotImplemented
@@ -278,4 +281,4 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 
 #: The types that `dy` asks these for.
 SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicText, SymbolicObject, SymbolicVariable, Maybe, StagedList,
-                            Size, *PARTS, *LIST_PARTS))
+                            ShadowList, ShadowDeque, Size, *PARTS, *LIST_PARTS))

@@ -30,6 +30,7 @@ from ..record.guards.base import PathGuard
 from ..record.paths import (
     Argument,
     Source,
+    contents_path,
     expression_path,
     family,
     follow,
@@ -68,7 +69,7 @@ class Varying(set):
     Paths with ``...`` for the numbers of items stand for all values at one place in the items of lists and tuples: numbers, texts
     and truth values of which several have changed, and arrays and tuples that were one and are several now.
 
-    texts: those of all but ints and floats, which cannot be inputs everywhere.
+    texts: those of all but ints and floats, which cannot be inputs everywhere, and of lists of numbers that grow.
     fixed: paths of small arrays, numbers and expressions that are known in every program, whether they change or not.
     loose: those that are not to be known, and refused: what is not to be relied on (kinds of guards and paths), because there would
     be a program for nearly every call: captures stop there, and Python carries out these lines.
@@ -114,6 +115,9 @@ class Varying(set):
         for guard in guards:
             path = guard.source.path()
             together = family(path)
+            if isinstance(guard, LengthMatch):
+                self._add(contents_path(path), list)
+                continue
             if isinstance(guard, SameObject):
                 self._add(together, object)
                 continue

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..diagnostics.changes import Varying
 from ..heap.heap import NUMPY_NUMBERS
+from ..heap.shadows import holds_numbers
 from ..options import Options
-from ..record.guards import ArrayMatch, DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, SameObject
+from ..record.guards import ArrayMatch, DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, LengthMatch, SameObject
 from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, nearest, reason_of
 from ..runtime.program import Program
@@ -47,6 +48,7 @@ class Lookup:
             changed = [each for guard in guards if not isinstance(guard, ExpressionMatch)
                        for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
             others = [guard for guard in changed if not _may_be_input(guard, at)]
+            self.varying.note([guard for guard in changed if isinstance(guard, LengthMatch) and guard not in others])
             self.varying.note_places([_kind_of_item(guard, at) for guard in others], program.recipe.outcome.named)
             if not others:
                 self.varying.note(changed)
@@ -103,6 +105,8 @@ def _may_be_input(guard: Guard, at: Callable[[Source], Any]) -> bool:
     """Whether what a guard is about may become an input, so that the guard is not needed."""
     if isinstance(guard, SameObject):
         return all(isinstance(at(source), (np.ndarray, tuple)) for source in (guard.source, guard.other))
+    if isinstance(guard, LengthMatch):
+        return holds_numbers(at(guard.source))
     if isinstance(guard, IdentityMatch):
         return type(guard.expected) is type(at(guard.source)) is bool
     return isinstance(guard, EqualsMatch) and type(guard.expected) in _INPUTS

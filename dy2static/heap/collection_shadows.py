@@ -117,6 +117,14 @@ class ShadowDeque(ShadowList):
         match = IdentityMatch if self.maxlen is None else EqualsMatch
         heap.guard(match(heap.source(Attribute, source, "maxlen"), self.maxlen))
 
+    def numbers(self) -> Any:
+        """A list of the graph with the present items: see `ShadowList.numbers`."""
+        numbers = super().numbers() if self.maxlen != 0 else None
+        return numbers if numbers is None or self.maxlen is None else numbers[-self.maxlen:]
+
+    def __bool__(self) -> bool:
+        return self.maxlen != 0 and super().__bool__()
+
     def load_all(self) -> None:
         """Load the items of the real deque before those that were appended, without those that fall out."""
         if not self.whole:

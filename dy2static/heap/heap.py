@@ -25,7 +25,19 @@ from ..record.guards import (
     SameObject,
     TypeMatch,
 )
-from ..record.paths import Attribute, Constant, InstanceDict, Item, Namespace, Source, Sources, family, stands_for, with_siblings
+from ..record.paths import (
+    Attribute,
+    Constant,
+    InstanceDict,
+    Item,
+    Namespace,
+    Source,
+    Sources,
+    contents_path,
+    family,
+    stands_for,
+    with_siblings,
+)
 from ..runtime.definitions import Definitions
 from ..runtime.devices import DEVICES
 from ..runtime.staticness import is_static_function, is_static_method
@@ -204,6 +216,10 @@ class Heap:
         """Whether what is at the end of a path is an input, because it has been seen to change."""
         path = source.path()
         return (path in self.varying or family(path) in self.varying) and with_siblings(path) not in self._fixed
+
+    def has_varying_contents(self, source: Source) -> bool:
+        """Whether a list is an input as a whole, because its length has been seen to change."""
+        return contents_path(source.path()) in self.varying
 
     def _is_apart(self, real: Any, source: Source) -> bool:
         """Whether an array or tuple is read by each of its paths: from call to call, others are one.

@@ -6,9 +6,10 @@ it.  Dropping the shadows undoes a capture.
 """
 from __future__ import annotations
 
+import collections
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Type
 
-from ..record.guards import KeyAbsent, KeysMatch, LengthMatch
+from ..record.guards import ItemTypesMatch, KeyAbsent, KeysMatch, LengthMatch
 from ..record.paths import Item, Length, Source
 from ..record.writes import AssignList, AssignSet, Change, DeleteItem, ExtendList, SetItem, SetListItem, Write
 from .right_operands import COMPARISONS, added, adds_itself, ask_right_first, updated
@@ -271,8 +272,13 @@ class Unread:
     __neg__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __mod__ = __rpow__ = _used
 
 
+def holds_numbers(real: Any) -> bool:
+    """Whether this is a list or a deque of floats, and of nothing else."""
+    return type(real) in (list, collections.deque) and {*map(type, real)} == {float}
+
+
 class ShadowList(list):
-    """The shadow of a list.  Appending does not read; anything else loads all items and guards the length."""
+    """The shadow of a list.  Appending does not read; most else loads all items and guards the length."""
 
     growth: Type[Write] = ExtendList
 
@@ -296,6 +302,15 @@ class ShadowList(list):
         self.originals, self.before = items + self.originals[len(items):], items + self.before[len(items):]
         list.__setitem__(self, slice(len(items)), items)
 
+    def numbers(self) -> Any:
+        """A list of the graph with the present items, if they are numbers and more or fewer from call to call; None otherwise."""
+        source = self.source
+        if self.whole or not self.heap.has_varying_contents(source) or not holds_numbers(self.real):
+            return None
+        self.heap.check_fresh()
+        self.heap.guard(ItemTypesMatch(source, float))
+        return self.heap.capture.inputs.list_of_numbers(source, list.__getitem__(self, slice(len(self.real), None)))
+
     def length(self) -> Any:
         """The length, without reading the items: a number that may change from call to call."""
         if self.whole:
@@ -303,6 +318,9 @@ class ShadowList(list):
         self.heap.check_fresh()
         known = len(self.real)
         return self.heap.shadow(known, self.heap.source(Length, self.source)) + (list.__len__(self) - known)
+
+    def __bool__(self) -> bool:
+        return bool(self.length() > 0)
 
     def changes(self) -> Iterator[Change]:
         """The items that were appended since the last call, or one item that was set, or all."""
@@ -361,6 +379,9 @@ class ShadowList(list):
         self.load_all()
 
     def __add__(self, other: Any) -> Any:
+        numbers = self.numbers()
+        if numbers is not None:
+            return numbers + other
         self.meet(other)
         if not isinstance(other, list):
             return added(self, other)
@@ -383,6 +404,9 @@ def _loading(name: str) -> Any:
     method = getattr(list, name)
 
     def load_first(self: ShadowList, *args: Any, **kwargs: Any) -> Any:
+        numbers = self.numbers() if name in ("__getitem__", "copy") else None
+        if numbers is not None:
+            return getattr(numbers, name)(*args, **kwargs)
         self.load_all()
         return method(self, *args, **kwargs)
     load_first.__name__ = name

@@ -77,6 +77,15 @@ class ArrayInput(_PathInput):
     word = "array"
 
 
+class ListInput(_PathInput):
+    """The items of a list, of which only the run knows how many there are."""
+
+    word = "list"
+
+    def text(self, writer: EntryWriter) -> str:
+        return f"[*{writer.path(self.source)}]"
+
+
 class ObjectInput(_PathInput):
     """An object that host calls get."""
 
@@ -108,7 +117,7 @@ class NumberInput(Input):
 
 
 #: All kinds, by their words.
-INPUTS = {kind.word: kind for kind in (VariableInput, ArrayInput, ObjectInput, NumberInput)}
+INPUTS = {kind.word: kind for kind in (VariableInput, ArrayInput, ListInput, ObjectInput, NumberInput)}
 
 
 def input_of(said: Any, value: Value, file: FileIn) -> Input:

@@ -93,6 +93,11 @@ def with_siblings(path: Tuple) -> Tuple:
     return (path[0], None, *path[2:]) if len(path) > 2 and type(path[1]) is int else path
 
 
+def contents_path(path: Tuple) -> Tuple:
+    """What stands among paths for all that a list at the end of a path holds, however much that is."""
+    return ("contents", None, *path)
+
+
 def expression_path(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
     """What stands among paths for an expression over numbers, in every capture of a function; the path of a number itself.
 

@@ -9,6 +9,8 @@ import operator
 import sys
 from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
+import numpy as np
+
 from . import patterns
 from .hooks import handlers, stage, symbolic_types
 
@@ -327,9 +329,13 @@ def compare(left: Any, symbol: str, right: Any, *rest: Any) -> Any:
     return and_(result, lambda: compare(right, rest[0], rest[1](), *rest[2:])) if rest else result
 
 
+#: What computes with its index, instead of looking something up: ``np.r_[0, xs]``.
+_COMPUTING_ITEMS = frozenset(map(type, (np.r_, np.c_, np.mgrid, np.ogrid)))
+
+
 def item(container: Any, index: Any) -> Any:
     """``container[index]``."""
-    if type(index) in symbolic_types:
+    if type(index) in symbolic_types or type(container) in _COMPUTING_ITEMS:
         result = _staged("item", container, index)
         if result is not NotImplemented:
             return result

@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence
 from ..capture_context import Calls, CaptureContext
 from ..runtime import dy
 from .elements import Elements
-from .lists import StagedList, symbolic_items
+from .lists import StagedList, as_staged, symbolic_items
 from .sequences import Backwards, Numbered, Parts, Together, sequence_of
 from .values import SymbolicVariable
 
@@ -49,6 +49,7 @@ class Known(Parts):
 
 def parts_of(capture: CaptureContext, item: Any, is_fixed: bool = False) -> Optional[Parts]:
     """The item as a sequence of a length that is not known, lists among these; None for anything else."""
+    item = as_staged(item)
     return sequence_of(capture, item) if symbolic_items(item) is None else ListParts(item, is_fixed)
 
 

@@ -18,7 +18,6 @@ from ..library_facts.table import named
 from ..runtime import dy
 from ..runtime.host_calls import EmptyCall, EmptyStack
 from ..threads.quiet import quiet
-from .iterators import parts_of
 from .known_texts import SymbolicText
 from .lists import Items, StagedList, symbolic_items
 from .sequences import PARTING, Parts, Rows
@@ -27,6 +26,8 @@ from .values import SymbolicArray, SymbolicVariable
 
 def length(calls: Calls, function: Callable, value: Any) -> Any:
     """``len``."""
+    if type(value) is ShadowList:
+        return value.length()
     items = symbolic_items(value)
     if items is not None:
         return items.length
@@ -36,7 +37,7 @@ def length(calls: Calls, function: Callable, value: Any) -> Any:
         return value.shape[0]
     if type(value) is SymbolicText:
         return calls.capture.texts.call(function, (value,))
-    return value.length() if type(value) is ShadowList else function(value)
+    return function(value)
 
 
 def stack(calls: Calls, function: Callable, xs: Any, axis: int = 0) -> Any:
@@ -86,22 +87,6 @@ def _ndim(items: Items) -> int:
     return items.elem.ndim if isinstance(items.elem, Tensor) else 0
 
 
-def total(calls: Calls, function: Callable, items: Any, *start: Any, **named: Any) -> Any:
-    """``sum``: of what only the run knows the length of, a loop."""
-    parts = parts_of(calls.capture, items)
-    if parts is None or named and set(named) != {"start"}:
-        return calls.native(function)(items, *start, **named)
-    found = symbolic_items(items)
-    if found is not None and found.kind in ("py_int", "py_bool") and not start and not named:
-        return _called(calls, found.replaced(found.value), function)
-    first = (*start, *named.values(), 0)[0]
-    return dy.for_(parts, _plus, (first,), names=("the sum",))[0]
-
-
-def _plus(item: Any, before: Any) -> Any:
-    return before + item,
-
-
 def of_numbers(calls: Calls, function: Callable, items: Any) -> Any:
     """What ``max``, ``min``, ``any``, ``all`` and ``sorted`` give for a list of numbers; NotImplemented for anything else."""
     found = symbolic_items(items)
@@ -110,10 +95,11 @@ def of_numbers(calls: Calls, function: Callable, items: Any) -> Any:
     if found.kind not in ("py_bool", "py_int", "py_float"):
         calls.capture.abort(f"`{function.__name__}` of a list whose length depends on array values, and which holds no numbers",
                             because=found)
-    return _called(calls, found, function)
+    return called(calls, found, function)
 
 
-def _called(calls: Calls, items: Items, function: Callable) -> Any:
+def called(calls: Calls, items: Items, function: Callable) -> Any:
+    """What a function of Python's gives for a list of numbers."""
     capture = calls.capture
     if function in (max, min):                          # which may fail
         capture.effects.store_writes()
@@ -139,7 +125,7 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
         _raise_like(function, rest, options)
         empty = OPS["full"](shape=(0,), value=0.0, dtype=np.dtype(float))
         return capture.numpy.call(function, (SymbolicArray(capture, empty), *rest), options)
-    if items.count[1] > 0:                              # it has been appended to: there are some
+    if items.is_sure:
         return of_items()
     return dy.if_exp(items.length > 0, of_items, of_nothing)
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
 from ..heap.right_operands import COMPARISONS, added, adds_itself, ask_right_first
-from ..heap.shadows import load_other
+from ..heap.shadows import ShadowList, load_other
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType
@@ -74,6 +74,11 @@ class Items:
                              has_leaves=self.has_leaves or other.has_leaves)
 
     @property
+    def is_sure(self) -> bool:
+        """Whether there is certainly an item."""
+        return self.count[1] > 0
+
+    @property
     def length(self) -> SymbolicScalar:
         """The number of items, a number of the graph."""
         return self.capture.wrap(self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")[0])
@@ -97,7 +102,8 @@ class Items:
             capture.abort("a list whose length depends on array values is sliced by what is no whole number")
         ends = (0, sys.maxsize) if step > 0 else (sys.maxsize, -sys.maxsize - 1)
         bounds = [number_value(capture, end if given is None else given) for given, end in zip((span.start, span.stop), ends)]
-        return self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), {"step": step}, name="items")[0])
+        made = self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), {"step": step}, name="items")[0])
+        return made.counted(Length(), 1) if self.is_sure and step == 1 and _is_end(span) else made
 
     def wrapped(self, value: Value) -> Any:
         """An item that is this value of the graph."""
@@ -113,6 +119,12 @@ class Items:
             made.__dict__["elsewhere"] = True
             self.capture.grad_state.join(made, (), known=False)
         return made
+
+
+def _is_end(span: slice) -> bool:
+    """Whether a slice has an item of each list that has one: it is the beginning, the end or all of it."""
+    return span.start is None and (span.stop is None or type(span.stop) is int and span.stop > 0) or \
+        span.stop is None and type(span.start) is int and span.start < 0
 
 
 class Contents:
@@ -350,8 +362,15 @@ for _name, _what in (("__delitem__", "deleted from"), ("__iter__", "iterated ove
 ask_right_first(StagedList, list, (*COMPARISONS, "__add__"))
 
 
+def as_staged(value: Any) -> Any:
+    """A list of the graph in place of one of the user's whose length is not known; anything else as it is."""
+    numbers = value.numbers() if isinstance(value, ShadowList) else None
+    return value if numbers is None else numbers
+
+
 def symbolic_items(value: Any) -> Optional[Items]:
     """The contents of a list of unknown length; None for anything else."""
+    value = as_staged(value)
     return value.symbolic if type(value) is StagedList else None
 
 

@@ -239,7 +239,14 @@ class ArrayMethod:
         self.owner, self.__name__ = owner, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if type(self.owner) is SymbolicScalar and self.owner.text is not None:
+            of_type = getattr(self.owner.python_type, self.__name__)
+            return self.owner.capture.expressions.function_of_numbers(of_type, (self.owner, *args, *kwargs.values()))
         return self.owner.capture.numpy.call(("method", self.__name__), (self.owner,) + args, kwargs)
+
+
+#: Methods of Python's numbers that take no arguments.
+_QUESTIONS = frozenset(("bit_count", "bit_length", "conjugate", "is_integer"))
 
 
 class SymbolicScalar:
@@ -287,7 +294,7 @@ class SymbolicScalar:
         return self.hint
 
     def __bool__(self) -> bool:
-        return self.capture.staging.settled(self.truth) if self.text is None else bool(self.fix())
+        return self.capture.staging.settled(self.truth) if self.text is None else bool(self != 0)
 
     def __index__(self) -> int:
         return int(bool(self)) if self.kind == "py_bool" and self.text is None else operator.index(self.fix())
@@ -297,6 +304,9 @@ class SymbolicScalar:
 
     def __float__(self) -> float:
         return float(self.fix())
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return np.array(self.fix(), *args, **{**kwargs, "copy": True})
 
     def __round__(self, *digits: Any) -> Any:
         return round(self.fix(), *digits) if self.text is not None else self.capture.numpy.call(round, (self, *digits), {})
@@ -326,7 +336,7 @@ class SymbolicScalar:
         if name.startswith("__") or not hasattr(self.python_type, name):
             raise AttributeError(f"'{self.python_type.__name__}' object has no attribute {name!r}")
         if self.text is not None:
-            return getattr(self.fix(), name)
+            return ArrayMethod(self, name) if name in _QUESTIONS else self if name == "real" else getattr(self.fix(), name)
         if callable(getattr(self.python_type, name)):
             return ArrayMethod(self, name)
         return self.capture.numpy.call(("attribute", name), (self,), {})

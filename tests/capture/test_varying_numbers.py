@@ -130,6 +130,39 @@ def test_a_number_is_no_other_object(backend):
     assert static.cache_info().captures <= 4
 
 
+#: What can be told of numbers without their values.
+QUESTIONS = {
+    "is": lambda x, k: (k is None, k is not x, None is k, k is True, k if k is not None else 0.0),
+    "truth": lambda x, k: (not k, k or 2.0, k and 2.0, bool(k), any([0, k]), all([k, 1])),
+    "power": lambda x, k: (0.5 ** k, (1 + k) ** k, 2 ** int(k * 10), 0.9 ** (int(k * 10) // 2)),
+    "methods": lambda x, k: (k.is_integer(), k.conjugate(), k.real, int(k * 10).bit_length() > 9),
+    "joined": lambda x, k: (np.r_[k].max(), np.r_[x.array[0], k], np.r_[k, 1], np.c_[x.array[0], x.array[1]]),
+    "sum": lambda x, k: (sum([k, 1e16, 1.0, -1e16]), sum((float(x.array[0, 0]), 1e16, -1e16), k), sum(v for v in (k, 1e16, -1e16))),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_about_numbers(name, backend):
+    def f(x, k):
+        return F.tanh(x) * 2, QUESTIONS[name](x, k)
+    static = dy2static.to_static(f, backend=backend, strict=True)
+    for k in (0.11, 0.21, 0.31, 0.41):
+        for expected, ours in zip(f(chainer.Variable(X), k)[1], static(chainer.Variable(X), k)[1]):
+            assert type(ours) is type(expected)
+            np.testing.assert_array_equal(ours, expected)
+    assert static.cache_info().captures == 2
+
+
+def test_powers_whose_type_depends_on_signs():
+    def f(x, base, exponent):
+        return F.tanh(x) * 2, base ** exponent
+    static = dy2static.to_static(f, backend="numpy")
+    for base, exponent in ((2, 3), (2, 4), (3, 2), (3, -1), (2, -2), (-2, 3), (-3, 2), (-2.0, 0.5), (-3.0, 1.5), (0, 2), (2.5, -1.5)):
+        expected, ours = f(X, base, exponent)[1], static(X, base, exponent)[1]
+        assert type(ours) is type(expected) and ours == expected
+
+
 def ends_with_constants(x, k):
     """Two ends that compute an expression each, and a guard with a number that has no literal."""
     y = F.relu(x) if x.array.sum() > 0 else 1

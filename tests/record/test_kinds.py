@@ -166,6 +166,7 @@ GUARDS = (
     (guards.EqualsMatch(SELF, 3), "type(x0) is not type or x0 != 3", "argument 0 == 3"),
     (guards.EqualsMatch(SELF, 0.0), "type(x0) is not type or exact(x0) != k", "argument 0 == 0.0"),
     (guards.LengthMatch(LIST, 2), "len(x0_xs) != 2", "argument 0.xs has length 2"),
+    (guards.ItemTypesMatch(LIST, float), "{*map(type, x0_xs)} != {type}", "argument 0.xs has items of type float"),
     (guards.KeysMatch(SELF, ("a",)), "tuple(x0) != k", "argument 0 has keys ('a',)"),
     (guards.KeyAbsent(SELF, "a"), "'a' in x0", "argument 0 has no 'a'"),
     (guards.AttributeAbsent(SELF, "a"), "hasattr(x0, 'a')", "argument 0 lacks 'a'"),
@@ -324,7 +325,7 @@ def test_statements_do_what_stores_in_a_graph_do(write):
 
 
 INPUTS = (
-    (inputs.VariableInput(VALUE, ARRAY, True), "x_array"), (inputs.ArrayInput(VALUE, ARRAY), "x1"),
+    (inputs.VariableInput(VALUE, ARRAY, True), "x_array"), (inputs.ArrayInput(VALUE, ARRAY), "x1"), (inputs.ListInput(VALUE, LIST), "[*x0_xs]"),
     (inputs.ObjectInput(Value(Dynamic(), "o"), SELF), "x0"), (inputs.NumberInput(VALUE, "n1 + 1"), "number_0"))
 
 

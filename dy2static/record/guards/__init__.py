@@ -9,6 +9,7 @@ from .values import (
     CellEmpty,
     EqualsMatch,
     IdentityMatch,
+    ItemTypesMatch,
     KeyAbsent,
     KeysMatch,
     LengthMatch,
@@ -19,13 +20,13 @@ from .values import (
 __all__ = [
     "GUARDS", "SAVED_GUARDS", "Guard", "ArrayLayout", "ArrayMatch", "AttributeAbsent", "CellEmpty", "ContentsMatch",
     "DefinitionsMatch", "DistinctObjects", "EqualsMatch", "ErrorsNotRaised", "ExpressionMatch", "IdentityMatch",
-    "IndicesInRange", "KeyAbsent", "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports", "SameMemory", "SameObject",
-    "TypeMatch", "VariableMatch"]
+    "IndicesInRange", "ItemTypesMatch", "KeyAbsent", "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports", "SameMemory",
+    "SameObject", "TypeMatch", "VariableMatch"]
 
 GUARDS: Tuple[Type[Guard], ...] = (
-    TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, KeysMatch, KeyAbsent, AttributeAbsent, SameObject, CellEmpty,
-    ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap, SameMemory,
-    DefinitionsMatch, PlainReports, ErrorsNotRaised)
+    TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, ItemTypesMatch, KeysMatch, KeyAbsent, AttributeAbsent, SameObject,
+    CellEmpty, ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap,
+    SameMemory, DefinitionsMatch, PlainReports, ErrorsNotRaised)
 
 #: Those that files may have, by what they call them.
 SAVED_GUARDS: Dict[str, Type[Guard]] = {kind.word: kind for kind in GUARDS if kind.word}

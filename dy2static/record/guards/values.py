@@ -139,6 +139,29 @@ class LengthMatch(Expecting):
         return need(said, int, "a length"),
 
 
+class ItemTypesMatch(Expecting):
+    """All items of a list, of which there are some, are of this type."""
+
+    word, words = "items", "has items of type"
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        found = sorted({type(item).__name__ for item in value})
+        return f"items of type {named(self.expected)}", f"items of type {' and '.join(found)}" if found else "no items"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"{{*map(type, {writer.path(self.source)})}} != {{{writer.constant(self.expected, 'type')}}}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return {*map(type, at(self.source))} == {self.expected}
+
+    def parts_out(self, out: FileOut) -> Any:
+        return out.type_name(self.expected, self.source)
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return file.type_name(said),
+
+
 class KeysMatch(Expecting):
     """All keys of a mapping, in their order."""
 
