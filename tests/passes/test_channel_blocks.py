@@ -351,9 +351,33 @@ def test_two_readers_turn_an_image_once():
 
 
 @pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("read_twice", [False, True])
+def test_a_depthwise_convolution_reads_a_part_of_the_channels_at_a_time(read_twice):
+    stem, wide, narrow = L.Convolution2D(3, 32, 3, 1, 1), L.Convolution2D(32, 144, 1), L.Convolution2D(144, 32, 1)
+    each, last = L.DepthwiseConvolution2D(144, 1, 3, 2, 1), L.Convolution2D(32, 32, 1)
+    x = np.random.RandomState(0).standard_normal((2, 3, 34, 36)).astype("f")
+
+    def network(x):
+        h = F.relu(wide(F.relu(stem(x))))
+        y = last(narrow(F.clipped_relu(each(h), 0.5)))
+        return y + F.broadcast_to(F.mean(h), y.shape) if read_twice else y
+    with chainer.no_backprop_mode():
+        compiled, threads = to_static(network, backend="c", strict=True), team.wanted()
+        try:
+            found = [(team.set_threads(count), compiled(x).array)[1] for count in (1, 2)]
+        finally:
+            team.set_threads(threads)
+        np.testing.assert_array_equal(*found)
+        assert_same(found[0], network(x).array)
+        assert ("dy_blocks_pair(" in compiled.program(x).native_code) != read_twice
+        each.W.array[0, 100, 0, 0] = np.nan
+        assert_same(compiled(x).array, network(x).array)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 def test_names_of_arrays_may_be_macros():
     """Functions with many arrays define their names as macros."""
-    names = "conv depthwise expect max mean join of back".split()
+    names = "conv depthwise pair each expect max mean join of back".split()
     macros = "".join(f"#define {name} p[{k}]\n" for k, name in enumerate(names))
     libraries = "".join(f"#define DY_BLOCKS_{name.upper()}\n" for name in channel_blocks.KERNELS)
     compiler.build(f"""{libraries}#include "{channel_blocks.HEADER}"

@@ -23,7 +23,7 @@ from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
 from .finished_products import finished_at, write_finished
 from .function import FunctionEmitter
-from .kernels_blocks import expect, may_overwrite
+from .kernels_blocks import expect, may_overwrite, pair_at, write_pair
 from .kernels_convolution import write as write_convolution
 from .kernels_dense import ALONE
 from .kernels_products import head_of, multiply
@@ -142,8 +142,8 @@ class _Walk:
             self.out.memory.tick()
             self.out.begin(nodes_of(fused.parts[index]))
             expect(self.out, fused.parts[index:])
-            index += (self._epilogue(fused, index) or self._chain(fused, index) or self._finished(fused, index)
-                      or self._head(fused, index) or self._part(fused.parts[index]))
+            index += (self._pair(fused, index) or self._epilogue(fused, index) or self._chain(fused, index)
+                      or self._finished(fused, index) or self._head(fused, index) or self._part(fused.parts[index]))
 
     def _epilogue(self, fused: Run, index: int) -> int:
         """Write a convolution with what follows it, if anything can; gives how many parts that is.
@@ -183,6 +183,15 @@ class _Walk:
             return 0
         multiply(self.out, part, head)
         self._tick([part, head.node])
+        return 2
+
+    def _pair(self, fused: Run, index: int) -> int:
+        """Write a convolution and the depthwise one behind it together, if that pays; gives how many parts that is."""
+        pair = pair_at(self.out, fused, index)
+        if pair is None:
+            return 0
+        write_pair(self.out, pair)
+        self._tick([pair.first, pair.second])
         return 2
 
     def _finished(self, fused: Run, index: int) -> int:

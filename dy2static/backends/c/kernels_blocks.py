@@ -2,26 +2,41 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ...ir.dims import is_known
 from ...ir.graph import Node, Value
 from ...native import channel_blocks
 from ...native.channel_blocks import Windows
 from ...ops.channel_blocks import BLOCK
+from ..loops.fuse import Run
+from ..loops.groups import nodes_of
 from .emitter import Emitter, Rule
+
+#: Two convolutions are computed together if the result of the first has more bytes than stay in the second cache.
+_FAR = 1 << 20
+#: Bytes of some channels of an image that stay there, at least so many channels, and places from which on it pays to turn filters
+#: again for each image.
+_NEAR, _CHANNELS, _PLACES = 1 << 19, 2 * BLOCK, 1024
+
+
+def _windows(node: Node) -> Windows:
+    (x, W, *_), attrs = node.inputs, node.attrs
+    return Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], attrs["groups"], x.shape[2:4], W.shape[2:],
+                   tuple(attrs["size"]), attrs["stride"], attrs["pad"], attrs["dilate"], x.ndim == 4, attrs["relu"], attrs["cap"])
+
+
+def _factors(emitter: Emitter, node: Node) -> List[str]:
+    """Pointers to scale, shift and residual; 0 for what there is not."""
+    rest = iter(node.inputs[2:])
+    return [emitter.pointer(next(rest)) if node.attrs[name] else "0" for name in ("scale", "shift", "residual")]
 
 
 def _conv(emitter: Emitter, node: Node) -> None:
-    (x, W, *more), attrs, (value,) = node.inputs, node.attrs, node.outputs
-    plain = x.ndim == 4
-    windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], attrs["groups"], x.shape[2:4], W.shape[2:],
-                      tuple(attrs["size"]), attrs["stride"], attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
+    (x, W, *_), (value,), windows = node.inputs, node.outputs, _windows(node)
     if windows.library() != "depthwise":
         windows = channel_blocks.tuned(windows)
-    rest = iter(more)
-    given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
-    arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
+    arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *_factors(emitter, node), emitter.name(value)]
     emitter.line("{")
     emitter.line(f"    static const dy_blocks windows = {windows.text()};")
     emitter.line(f"    if (dy_blocks_{windows.library()}({', '.join(arguments)})) goto bail;")
@@ -65,6 +80,44 @@ def _from_blocks(emitter: Emitter, node: Node) -> None:
     emitter.line(f"dy_blocks_back({sizes}, {emitter.pointer(x)}, {emitter.name(value)});")
 
 
+class Pair(NamedTuple):
+    """A convolution of one tap, and the depthwise one of its result; so many channels of an image are computed together."""
+
+    first: Node
+    second: Node
+    channels: int
+
+
+def pair_at(emitter: Emitter, fused: Run, index: int) -> Optional[Pair]:
+    """The pair that begins with this part, if one does whose middle is to stay in the cache, and nothing else reads that."""
+    parts = [part for part in fused.parts[index:index + 2] if isinstance(part, Node) and part.op.name == "conv_blocks"]
+    if len(parts) < 2 or any(part.attrs["residual"] for part in parts):
+        return None
+    first, second = parts
+    (value,), a, b = first.outputs, _windows(first), _windows(second)
+    nbytes = math.prod(a.spots) * value.dtype.itemsize              # of a channel of an image
+    is_point = a.groups == 1 and a.kernel == a.stride == (1, 1) and a.pad == (0, 0) and not a.plain
+    if not is_point or b.library() != "depthwise" or math.prod(a.spots) < _PLACES or a.batch * a.out * nbytes <= _FAR:
+        return None
+    others = [emitter.place(v).base for part in fused.parts[index + 2:] for node in nodes_of(part) for v in node.inputs]
+    if value is not second.inputs[0] or value in fused.kept or emitter.has_memory(value) or value in others:
+        return None
+    fitting = [c for c in range(_CHANNELS, _NEAR // nbytes + 1, BLOCK) if a.out % c == 0]
+    return Pair(first, second, fitting[-1]) if fitting else None
+
+
+def write_pair(emitter: Emitter, pair: Pair) -> None:
+    """Write both convolutions as one call."""
+    factors = [", ".join([emitter.pointer(node.inputs[1]), *_factors(emitter, node)[:2]]) for node in pair[:2]]
+    arguments = ["&first, &second", str(pair.channels), emitter.pointer(pair.first.inputs[0]),
+                 *(f"(dy_blocks_factors){{{some}}}" for some in factors), emitter.name(pair.second.outputs[0])]
+    emitter.line("{")
+    emitter.line(f"    static const dy_blocks first = {_windows(pair.first).text()};")
+    emitter.line(f"    static const dy_blocks second = {_windows(pair.second).text()};")
+    emitter.line(f"    if (dy_blocks_pair({', '.join(arguments)})) goto bail;")
+    emitter.line("}")
+
+
 #: Ops by name.
 BLOCKS: Dict[str, Rule] = {
     "conv_blocks": _conv, "max_pool_blocks": _pool("dy_blocks_max"), "average_pool_blocks": _pool("dy_blocks_mean"),
@@ -72,8 +125,9 @@ BLOCKS: Dict[str, Rule] = {
 
 
 #: What is called of each library; small groups leave to dense convolutions what they do not take.
-_CALLED = {"conv": ("conv", "expect", "winograd", "winograd_filters", "groups_4", "groups_8"), "depthwise": ("depthwise",),
-           "groups_4": ("groups_4",), "groups_8": ("groups_8",), "layers": ("max", "mean", "join", "of", "back")}
+_CALLED = {"conv": ("conv", "pair", "expect", "winograd", "winograd_filters", "groups_4", "groups_8"),
+           "depthwise": ("depthwise", "pair"), "groups_4": ("groups_4",), "groups_8": ("groups_8",),
+           "layers": ("max", "mean", "join", "of", "back")}
 
 
 def expect(emitter: Emitter, parts: Sequence[Any]) -> None:

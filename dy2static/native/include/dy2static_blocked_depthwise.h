@@ -296,4 +296,50 @@ static int blocks_depthwise(const dy_blocks *w, const DY_T *x, const DY_T *filte
     return compute_each(w, near ? 0 : each_of, EACH_PLACES, 1, near, x, filters, scale, shift, residual, y);
 }
 
+/* A convolution with filters of one tap, and a depthwise one of its result, some channels of an image at a time. */
+typedef struct {
+    dy_blocks_function *conv;
+    dy_blocks first, second;                            /* of one image, and these channels */
+    int64_t parts, taken, made;                         /* of an image: parts of its channels, elements of x and of the result */
+    const DY_T *x;
+    dy_blocks_factors of_first, of_second;
+    DY_T *y;
+    int *failed;
+} channel_pairs;
+
+static dy_blocks_factors factors_at(const dy_blocks_factors all, const int64_t channel, const int64_t taps)
+{
+    return (dy_blocks_factors){all.filters + channel * taps, all.scale ? all.scale + channel : 0, all.shift ? all.shift + channel : 0};
+}
+
+static void some_pairs(const void *given, int64_t begin, int64_t end)
+{
+    const channel_pairs *const p = given;
+    const dy_blocks *const a = &p->first, *const b = &p->second;
+    DY_T *const middle = room(images_key, a->out * a->spots[0] * a->spots[1] * sizeof(DY_T));
+    int failed = !middle;
+    for (int64_t k = begin; k < end && !failed; k++) {
+        const int64_t n = k / p->parts, channel = k % p->parts * a->out;
+        const dy_blocks_factors f = factors_at(p->of_first, channel, a->in);
+        const dy_blocks_factors g = factors_at(p->of_second, channel, b->kernel[0] * b->kernel[1]);
+        failed = p->conv(a, p->x + n * p->taken, f.filters, f.scale, f.shift, 0, middle)
+            || blocks_depthwise(b, middle, g.filters, g.scale, g.shift, 0, p->y + n * p->made + channel * b->spots[0] * b->spots[1]);
+    }
+    if (failed)
+        __atomic_store_n(p->failed, 1, __ATOMIC_RELAXED);
+}
+
+/* channels: whole blocks, of which the result has a multiple. */
+static int blocks_pair(dy_blocks_function *conv, const dy_blocks *first, const dy_blocks *second, int64_t channels, const DY_T *x,
+                       dy_blocks_factors of_first, dy_blocks_factors of_second, DY_T *y)
+{
+    int failed = 0;
+    channel_pairs all = {conv, *first, *second, first->out / channels, in_whole(first->in) * first->image[0] * first->image[1],
+                         first->out * second->spots[0] * second->spots[1], x, of_first, of_second, y, &failed};
+    all.first.batch = all.second.batch = 1;
+    all.first.out = all.second.in = all.second.out = all.second.groups = channels;
+    dy_share(some_pairs, &all, first->batch * all.parts, 1);
+    return failed;
+}
+
 #endif

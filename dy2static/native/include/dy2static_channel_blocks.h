@@ -5,8 +5,10 @@
    dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
    as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
    dy_blocks_back: from and to (batch, channels, rows, columns).  dy_blocks_groups_4, dy_blocks_groups_8: dy_blocks_conv for groups of
-   so many channels.  dy_blocks_winograd: a convolution of plain arrays, or its derivative by the image, with filters of three by three
-   and a stride of one; dy_blocks_winograd_filters: its derivative by the filters.  Both need DY_WINDOWS_F32, too.
+   so many channels.  dy_blocks_pair: dy_blocks_conv with filters of one tap, and dy_blocks_depthwise of its result, for so many channels
+   of an image at a time that these stay near.  dy_blocks_winograd: a convolution of plain arrays, or its derivative by the image, with
+   filters of three by three and a stride of one; dy_blocks_winograd_filters: its derivative by the filters.  Both need DY_WINDOWS_F32,
+   too.
 
    They are in several libraries, so that what a text does not call is not compiled.  A text says which ones it calls before the
    include: DY_BLOCKS_CONV, DY_BLOCKS_DEPTHWISE, DY_BLOCKS_GROUPS_4, DY_BLOCKS_GROUPS_8 (with DY_BLOCKS_CONV), DY_BLOCKS_LAYERS.
@@ -41,6 +43,17 @@ typedef struct {
                     const dy_after *);
     int (*winograd_filters)(const dy_windows *, dy_filters_f32 *direct, const float *x, const float *y, float *filters);
 } dy_blocks_dense;
+
+/* The operands of a convolution besides x: the last two may be null. */
+typedef struct {
+    const float *filters, *scale, *shift;
+} dy_blocks_factors;
+
+typedef struct {
+    dy_blocks_function *each;
+    int (*pair)(dy_blocks_function *conv, const dy_blocks *first, const dy_blocks *second, int64_t channels, const float *x,
+                dy_blocks_factors of_first, dy_blocks_factors of_second, float *y);
+} dy_blocks_each;
 
 typedef struct {
     void (*max)(const dy_blocks *, const float *x, float *y);
@@ -84,12 +97,20 @@ DY_BLOCKS_INLINE int dy_blocks_winograd_filters(const dy_windows *w, const float
 #endif
 
 #ifdef DY_BLOCKS_DEPTHWISE
-DY_BLOCKS_CALLED(depthwise, dy_blocks_function *const)
+DY_BLOCKS_CALLED(depthwise, const dy_blocks_each)
 
 DY_BLOCKS_INLINE int dy_blocks_depthwise(DY_BLOCKS_OPERANDS)
 {
-    return (*dy_blocks_table_depthwise)(w, x, filters, scale, shift, residual, y);
+    return dy_blocks_table_depthwise->each(w, x, filters, scale, shift, residual, y);
 }
+
+#ifdef DY_BLOCKS_CONV
+DY_BLOCKS_INLINE int dy_blocks_pair(const dy_blocks *first, const dy_blocks *second, int64_t channels, const float *x,
+                                    dy_blocks_factors of_first, dy_blocks_factors of_second, float *y)
+{
+    return dy_blocks_table_depthwise->pair(dy_blocks_table_conv->conv, first, second, channels, x, of_first, of_second, y);
+}
+#endif
 #endif
 
 #define DY_BLOCKS_SMALL_GROUPS(SIZE)                                                                                    \
