@@ -1,11 +1,13 @@
-"""Copies of function nodes that a link keeps: what `L.BinaryHierarchicalSoftmax` applies is a copy of its own."""
+"""What `copy` does: of function nodes that a link keeps, `L.BinaryHierarchicalSoftmax` applies a copy of its own."""
 from __future__ import annotations
 
 import copy
+import copyreg
 from typing import TYPE_CHECKING, Any
 
 import chainer
 
+from ..heap.attributes import is_of_user
 from ..heap.ownership import is_library_class
 from ..record.guards import KeysMatch
 from ..record.paths import InstanceDict, Item
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 def copied_function(calls: Calls, function: Any, item: Any) -> Any:
     """``copy.copy(item)``: of a function of Chainer's that was never applied, a node with the user's arrays in it."""
+    _check_reducers(calls)
     if type(item) is not SymbolicObject or not _is_template(item.real):
         return calls.native(function)(item)
     heap = calls.capture.heap
@@ -27,6 +30,18 @@ def copied_function(calls: Calls, function: Any, item: Any) -> Any:
     for name, value in item.real.__dict__.items():
         made.__dict__[name] = heap.shadow(value, heap.source(Item, attributes, name))
     return made
+
+
+def copied_deeply(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """``copy.deepcopy(item)``, also with a memo."""
+    _check_reducers(calls)
+    return calls.native(function)(*args, **kwargs)
+
+
+def _check_reducers(calls: Calls) -> None:
+    """Stop where `copyreg` has functions of the user's, which `copy` calls unseen."""
+    if any(map(is_of_user, copyreg.dispatch_table.values())):
+        calls.capture.abort("`copy` calls a function that is registered with `copyreg`")
 
 
 def _is_template(real: Any) -> bool:

@@ -20,7 +20,7 @@ from ..symbolic.patches import REPLACEMENTS
 from .array_gradients import array_gradients as gradients_of_arrays
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
-from .function_copies import copied_function
+from .function_copies import copied_deeply, copied_function
 from .kernels import KERNEL_HANDLERS
 from .recurrent_calls import RECURRENT
 from .rule_states import STATE_HANDLERS
@@ -96,6 +96,7 @@ def _cached(calls: Calls, function: Callable, descriptor: Any, item: Any, cls: t
 HANDLERS: Dict[Any, Callable] = {
     warnings.warn: warned,
     copy.copy: copied_function,
+    copy.deepcopy: copied_deeply,
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     array_gradients: gradients_of_arrays,
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),

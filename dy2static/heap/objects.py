@@ -268,8 +268,10 @@ class ShadowMeta(type):
     """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
 
     def __getattribute__(cls, name: str) -> Any:
-        if name.startswith("_dy2static") or name == "mro":
+        if name.startswith("_dy2static"):
             return type.__getattribute__(cls, name)
+        if name == "mro":
+            return lambda: list(cls.__mro__)
         real, heap = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_heap")
         if name in _OF_CLASSES:
             return _told(heap, real, name)

@@ -4,17 +4,17 @@ from __future__ import annotations
 import collections
 import enum
 import types
-from typing import Dict, Iterator, Set
+from typing import Any, Dict, Iterator, Set
 
 import chainer
 import numpy as np
 
 from ..capture_context import CaptureContext
-from .ownership import is_library_class
+from .ownership import is_immutable, is_library_class
 
 #: What a class and `typing`, `dataclasses` and `enum` note of it, once.
 _NOTED = frozenset(("__annotations__", "__slots__", "__dataclass_fields__"))
-_CHANGEABLE = (list, dict, set, bytearray, collections.deque, np.ndarray, chainer.Variable, chainer.Link)
+_CHANGEABLE = (list, dict, set, bytearray, collections.deque, types.SimpleNamespace, np.ndarray, chainer.Variable, chainer.Link)
 
 
 class OpenClasses:
@@ -34,11 +34,15 @@ class OpenClasses:
         if cls in self._seen:
             return
         self._seen.add(cls)
+        is_enum = isinstance(cls, enum.EnumMeta)
         for base in cls.__mro__:
             for name, value in () if is_library_class(base) else vars(base).items():
-                is_of_enum = isinstance(cls, enum.EnumMeta) and name.startswith("_")
-                if isinstance(value, _CHANGEABLE) and name not in _NOTED and not is_of_enum:
+                if name not in _NOTED and not (is_enum and name.startswith("_")) and _may_change(value):
                     self._held[name] = cls
+        for member in cls if is_enum else ():
+            for name, value in vars(member).items():
+                if _may_change(value):
+                    self._held["value" if name == "_value_" else name] = cls
         self._check()
 
     def made(self, cls: type) -> None:
@@ -53,6 +57,15 @@ class OpenClasses:
     def _check(self) -> None:
         for name in self._held.keys() & self._named:
             self._capture.abort(f"attribute {name!r} of class {self._held[name].__name__} is read, which may change")
+
+
+def _may_change(value: Any) -> bool:
+    """Whether an attribute is, or a tuple that it is has in it, something that can be changed in place."""
+    if isinstance(value, tuple):
+        return any(map(_may_change, value))
+    kind = type(value)
+    is_of_user = not is_library_class(kind) and not isinstance(value, (type, enum.Enum)) and not hasattr(kind, "__get__")
+    return isinstance(value, _CHANGEABLE) or is_of_user and not is_immutable(value)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -1,5 +1,8 @@
 """Attributes of classes of every kind that hold what may change, and classes that are made and decorated inside."""
 import abc
+import copy
+import copyreg
+import enum
 import types
 import typing
 
@@ -95,6 +98,46 @@ def test_lists_of_classes(cls, make, monkeypatch):
     agree(make(cls), kept, strict=cls in (Net, Plain))
 
 
+class Phase(enum.Enum):
+    WARM = [1]
+    COLD = 2
+
+    def __init__(self, value):
+        self.seen = []
+
+
+class Fault(Exception):
+    kept = ([], types.SimpleNamespace(n=0))
+
+
+def value_of_a_member(x):
+    Phase.WARM.value.append(1)
+    return F.relu(x), len(Phase.WARM.value)
+
+
+def attribute_of_a_member(x):
+    Phase.COLD.seen.append(1)
+    return F.relu(x), len(Phase.COLD.seen)
+
+
+def tuple_of_a_class(x):
+    Fault.kept[0].append(1)
+    return F.relu(x), len(Fault.kept[0])
+
+
+def object_of_a_class(x):
+    Fault.kept[1].n += 1
+    return F.relu(x), Fault.kept[1].n
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("f", [value_of_a_member, attribute_of_a_member, tuple_of_a_class, object_of_a_class])
+def test_what_is_behind_attributes(f):
+    x = chainer.Variable(np.ones(3, "f"))
+    compiled, before = to_static(f, backend="numpy"), f(x)[1]
+    assert [compiled(x)[1] for _ in range(3)] == [before + 1, before + 2, before + 3]
+
+
 class Annotated:
     a: int
     k: float = 1.0
@@ -112,7 +155,7 @@ class Abstract(abc.ABC):
 
 def what_classes_tell(x):
     return (F.relu(x), sorted(Annotated.__annotations__), Derived.__base__ is Annotated, Annotated.__base__ is object,
-            "a" in Derived.__annotations__, sorted(Abstract.__abstractmethods__), Abstract.__class__ is abc.ABCMeta,
+            "a" in Derived.__annotations__, Derived.mro()[1] is Annotated, sorted(Abstract.__abstractmethods__), Abstract.__class__ is abc.ABCMeta,
             type(Options(rate=2.0)) is dict)
 
 
@@ -185,3 +228,26 @@ def class_body_reads_globals(x):
     (watched_class, False), (watched_class_without_statement, False), (class_of_a_metaclass, False)])
 def test_classes_that_are_asked_and_made(f, compiled):
     agree(f, LOG, strict=compiled)
+
+
+class Reduced:
+    def __init__(self, value):
+        self.value = value
+
+
+def reduced(item):
+    LOG.append(item.value)
+    return Reduced, (item.value + 1,)
+
+
+REDUCED = Reduced(1)
+
+
+def copied(x):
+    return F.relu(x) * copy.copy(REDUCED).value, copy.deepcopy([REDUCED])[0].value
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+def test_functions_of_copyreg(monkeypatch):
+    monkeypatch.setitem(copyreg.dispatch_table, Reduced, reduced)
+    agree(copied, LOG)
