@@ -364,7 +364,7 @@ ask_right_first(StagedList, list, (*COMPARISONS, "__add__"))
 
 def as_staged(value: Any) -> Any:
     """A list of the graph in place of one of the user's whose length is not known; anything else as it is."""
-    numbers = value.numbers() if isinstance(value, ShadowList) else None
+    numbers = value.numbers() if issubclass(type(value), ShadowList) else None      # `isinstance` would ask values what they are
     return value if numbers is None else numbers
 
 
