@@ -335,7 +335,7 @@ class Gradients:
                 waiting += node.inputs
             else:
                 self.capture.abort("whether a gradient is None depends on a decision on array values",
-                                   because=Decided(self.capture.staging.path.decision_by(value)))
+                                   because=Decided(self.capture.staging.path.decision_behind(value, makers)))
         for call in calls:
             if call.implementation in VANISHING:
                 self.capture.abort(f"whether a gradient is None depends on {call.implementation.__name__}")

@@ -87,6 +87,18 @@ class Path:
             return self, self.asked[predicate]
         return None if self.outer is None else self.outer.decision_by(predicate)
 
+    def decision_behind(self, value: Value, makers: Mapping[Value, Node]) -> Optional[Tuple["Path", int]]:
+        """The nearest decision that a value follows from, and that is not settled.  makers: the nodes that make the values."""
+        waiting, seen = [value], {value}
+        for made in waiting:
+            decision = self.decision_by(made)
+            if decision is not None:
+                return decision
+            operands = [v for v in dict.fromkeys(makers[made].inputs if made in makers else ()) if v not in seen]
+            waiting += operands
+            seen.update(operands)
+        return None
+
     def is_on(self, other: "Path") -> bool:
         """Whether this path is the other one or lies on it."""
         return self is other or self.outer is not None and self.outer.is_on(other)

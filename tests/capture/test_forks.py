@@ -4,6 +4,7 @@ import random
 import against_eager
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 from against_eager import variable
@@ -544,6 +545,25 @@ def reported_behind(compile):
     return reported, seen
 
 
+def losses_of_rows_that_there_are(compile):
+    """Whether a Parameter gets a gradient depends on whether a list has items of one kind, which follows from a decision."""
+    links = [L.Linear(1, 2, initialW=np.array([[k + 1], [k - 1]], "f")) for k in range(2)]
+
+    def f(x):
+        losses, loss = [], F.sum(x)
+        for k, link in enumerate(links):
+            rows = np.nonzero((x.array > 0) == k)[0]
+            if len(rows) > 0:
+                losses.append(F.sum(F.square(link(F.reshape(x, (3, 1))[rows])), axis=1))
+        for found in losses:
+            loss += F.sum(found)
+        for link in links:
+            link.cleargrads()
+        loss.backward()
+        return loss.array, [None if link.W.grad is None else link.W.grad.copy() for link in links]
+    return compile(f, strict=True), links
+
+
 CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
          sets_and_deleted_keys, deleted_after_a_write, asked_by_python, decided_in_with, greatest_number,
          an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
@@ -553,7 +573,7 @@ CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, cla
          none_in_a_branch, kinds_in_a_body, effects_in_a_body, raises_in_a_body, caught_in_a_body,
          branch_of_a_branch_in_a_loop, loop_that_only_raises,
          accepted_steps, required_by_one_side,
-         and_gives_another_type, truth_of_operands, reported_behind]
+         and_gives_another_type, truth_of_operands, reported_behind, losses_of_rows_that_there_are]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
