@@ -10,9 +10,10 @@ import numpy as np
 from ..heap.naming import identifier
 from ..heap.wording import in_users_words
 from ..ir.devices import is_gpu
+from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Dynamic
+from ..ir.types import Dynamic, Scalar, Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..lowering import host
@@ -122,6 +123,7 @@ class NumPyCalls:
         sizes = NewSizes(capture, name, operands)
         held = [capture.known[v] for v in operands] if all(v in capture.known for v in operands) else None
         infer = functools.partial(abstract_eval.infer_known, held) if held else abstract_eval.infer
+        tried = types
         try:
             types = abstract_eval.with_known(types, operands, capture.known)
             if function in (write_at, write_at_checked):
@@ -129,7 +131,9 @@ class NumPyCalls:
             tried = capture.placement.typing(function, types, device)
             structure, found, extents = infer_sized(infer, function, template, tried, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
-            self._abort_typing(_shown(asked, name), error)
+            if not _may_fit(function, error, operands):
+                self._abort_typing(_shown(asked, name), error)
+            function, structure, found, extents = write_at_checked, LEAF, (operands[0].type,), ()     # it leaves the type as it is
         found = capture.placement.types(found, types, tried, device)
         if any(isinstance(t, Dynamic) for t in found):
             capture.abort(f"{_shown(asked, name)} gives objects")
@@ -222,3 +226,11 @@ def _shown(function: Any, name: str) -> str:
         return "an item of `.flat` of an array"
     module = getattr(function, "__module__", None) or ("numpy" if isinstance(function, np.ufunc) else "")
     return f"`np.{'linalg.' if module == 'numpy.linalg' else ''}{name}`" if module.startswith("numpy") else f"`{name}`"
+
+
+def _may_fit(function: Any, error: Exception, operands: Sequence[Value]) -> bool:
+    """Whether a write that fails on made-up contents may fit in a run: whole numbers or sizes that only the run knows decide."""
+    types = [v.type for v in operands[1:]]
+    of_run = [any([isinstance(size, Dim) for size in t.shape]) if isinstance(t, Tensor) else t.dtype.kind in "iu"
+              for t in types if isinstance(t, (Scalar, Tensor))]
+    return function in (write_at, write_at_checked) and isinstance(error, (IndexError, ValueError)) and any(of_run)

@@ -65,6 +65,24 @@ def rows_of_a_changed_mask(x):
     return rows
 
 
+def parts_of_sizes_that_the_run_knows(x):
+    places, m, p = np.nonzero(x.array > 0.1)[0], np.zeros((2, 6), "f"), 0
+    m[1, :len(places)] = x.array[places]
+    for k in range(2):
+        part = x.array[x.array > k * 0.5]
+        m[0, p:p + len(part) // 2] = part[:len(part) // 2]
+        p += len(part) // 2
+    y0, y1 = np.clip([p - 1, p + 1], 0, 4)
+    m[:, y0:y1] = m[::-1, y0:y1] * 2
+    return F.tanh(m), p
+
+
+def parts_that_do_not_fit(x):
+    n, m = int((x.array > 0).sum()), np.zeros(4, "f")
+    m[:n] = x.array[:n - (n > 3)]
+    return F.tanh(m)
+
+
 def operators(x):
     m = x.array.copy()
     m += 1
@@ -188,7 +206,7 @@ def read_only(x):
     return m
 
 
-LOCAL = [(f, True) for f in (items, masks, rows_of_a_mask, operators, functions, views, view_of_a_view, overlapping, copies_are_not_views,
+LOCAL = [(f, True) for f in (items, masks, rows_of_a_mask, parts_of_sizes_that_the_run_knows, parts_that_do_not_fit, operators, functions, views, view_of_a_view, overlapping, copies_are_not_views,
                              aliases, scalars, number_as_index, out_of_bounds)]
 LOCAL += [(rows_of_a_changed_mask, None), (wrong_cast, None), (read_only, None), (reshape_of_unknown, None)]
 
