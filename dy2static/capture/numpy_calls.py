@@ -10,10 +10,9 @@ import numpy as np
 from ..heap.naming import identifier
 from ..heap.wording import in_users_words
 from ..ir.devices import is_gpu
-from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Dynamic, Scalar, Tensor
+from ..ir.types import Dynamic, Scalar
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..lowering import host
@@ -230,7 +229,6 @@ def _shown(function: Any, name: str) -> str:
 
 def _may_fit(function: Any, error: Exception, operands: Sequence[Value]) -> bool:
     """Whether a write that fails on made-up contents may fit in a run: whole numbers or sizes that only the run knows decide."""
-    types = [v.type for v in operands[1:]]
-    of_run = [any([isinstance(size, Dim) for size in t.shape]) if isinstance(t, Tensor) else t.dtype.kind in "iu"
-              for t in types if isinstance(t, (Scalar, Tensor))]
-    return function in (write_at, write_at_checked) and isinstance(error, (IndexError, ValueError)) and any(of_run)
+    types = [v.type for v in operands]
+    return function in (write_at, write_at_checked) and isinstance(error, (IndexError, ValueError)) and \
+        (may_be_empty(types) or any([isinstance(t, Scalar) and t.dtype.kind in "iu" for t in types]))

@@ -244,7 +244,7 @@ def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
     if name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
         raise ValueError(DEPENDS)
     found: List[Any] = []
-    ends = _ends_of_slices(template[0]) if function is operator.getitem else {}
+    ends = _ends_of_slices(template[0], types) if function is operator.getitem else {}
     for filling in FILLINGS if types else FILLINGS[:1]:
         values = [t if type(t) is int else identity(t) if name == "cholesky" else
                   _end(t, ends[place], filling) if place in ends and filling < 2 else stand_in(t, filling, place)
@@ -262,11 +262,14 @@ def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
     return found
 
 
-def _ends_of_slices(args: Sequence[Any]) -> Dict[int, str]:
-    """Of the operands that are bounds of a slice in an index: which of them."""
+def _ends_of_slices(args: Sequence[Any], types: Sequence[Any]) -> Dict[int, str]:
+    """Of the operands that are bounds of a slice in an index: which of them.  A whole number by itself is like a start."""
     entries = args[1] if type(args[1]) is tuple else (args[1],)
-    return {bound.index: name for entry in entries if type(entry) is slice for name in ("start", "stop", "step")
-            if type(bound := getattr(entry, name)) is Hole}
+    found = {bound.index: name for entry in entries if type(entry) is slice for name in ("start", "stop", "step")
+             if type(bound := getattr(entry, name)) is Hole}
+    found.update((entry.index, "start") for entry in entries if type(entry) is Hole and type(types[entry.index]) is Scalar
+                 and types[entry.index].dtype.kind in "iu")
+    return found
 
 
 def _end(type_: Any, name: str, filling: int) -> Any:

@@ -29,6 +29,8 @@ PROGRAMS = {
     "any of masked": lambda x, y, a, n: x if a[a > 0].size else -x,
     "max of masked": lambda x, y, a, n: x * float(a[a > -2].max()),
     "first of masked": lambda x, y, a, n: a[a > 0][0],
+    "quantile of masked": lambda x, y, a, n: x * np.sort(a[a > 0])[int(len(a[a > 0]) * 0.3)],
+    "item of a row of masked": lambda x, y, a, n: x.array[a > 0][0, int(n[0]) // 2],
     "max of perhaps nothing": lambda x, y, a, n: a[a > 0].max(),
     "F.max of perhaps nothing": lambda x, y, a, n: F.max(x[a > 0]),
     "masked twice": lambda x, y, a, n: a[a > 0][a[a > 0] > 0.5],
