@@ -17,7 +17,7 @@ from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
 from ..runtime.frames import caller_at, warn
-from ..runtime.host_calls import LEAF, Call, Hole, Report, StateCall, as_it_is, flat, nothing
+from ..runtime.host_calls import LEAF, Call, Hole, MethodOf, Report, StateCall, as_it_is, flat, nothing
 from ..runtime.observed import Untouched
 from ..runtime.opaque import UnderConfig
 from ..runtime.raising import Raised, raise_again
@@ -29,6 +29,7 @@ from .calls import writable_cells
 from .handlers import HARMLESS, KEEPING_NOTHING
 from .host_results import is_pure, structure_of, types_of
 from .purity import looks_at_graphs, only_reads
+from .value_enumeration import producer
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -161,9 +162,23 @@ def _may_run_users_code(item: Any) -> bool:
     """Whether using an object that only the host knows may run code of the user's: a generator, or a Variable with its graph."""
     if type(item) is not SymbolicObject:
         return False
+    if item.real is SymbolicObject.Missing:
+        return not _is_of_library(item.capture.builder, item.value)
     kind = type(item.real)
-    return item.real is SymbolicObject.Missing or not is_library_class(kind) or \
-        issubclass(kind, Iterator) and kind not in _OVER_CONTAINERS
+    return not is_library_class(kind) or issubclass(kind, Iterator) and kind not in _OVER_CONTAINERS
+
+
+def _is_of_library(builder: Any, value: Value) -> bool:
+    """Whether the result of a host call is an object of a library's that knows nothing of the user's, such as a file."""
+    node = producer(builder, value)
+    function = node.attrs["call"].function if node is not None and node.op is host.host_call else None
+    if type(function) is MethodOf:
+        return _is_of_library(builder, node.inputs[function.hole.index])       # type: ignore[union-attr]
+    return (getattr(function, "__module__", None) or "").partition(".")[0] in _SELF_CONTAINED
+
+
+#: Libraries whose objects do not call functions of the user's.
+_SELF_CONTAINED = frozenset(("datetime", "io", "_io", "numpy", "random", "time"))
 
 
 #: Modules whose functions and methods do not look at the exception that is being handled, but for logging when it is told to.

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 from chainer import Optimizer, Parameter, UpdateRule
@@ -60,7 +59,6 @@ def state_of(parameter: Parameter) -> Dict[str, Any]:
     return made._state
 
 
-@functools.lru_cache(maxsize=256)
 def counts_of(cls: type) -> Tuple[str, ...]:
     """The attributes of instances that count updates, or are replaced by each update like a count."""
     return tuple([name for base, name in _COUNTS.items() if issubclass(cls, base)])

@@ -195,6 +195,17 @@ def test_conversions_live_as_long_as_their_code(tmp_path):
     assert kept() is None
 
 
+def test_models_that_were_compiled_one_by_one_are_freed():
+    kept = []
+    for _ in range(3):
+        model = to_static(chainer.Sequential(L.Linear(3, 4), F.relu), strict=True)
+        F.sum(model(array(2, 3))).backward()
+        kept.append(weakref.ref(type(model)))
+        del model
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * 3
+
+
 class History:
     """An object whose lists grow with every call."""
 
