@@ -69,8 +69,8 @@ GOLDEN = {
     "from_chx": "`.from_chx()` of a Variable is used inside the compiled function; do it outside of the compiled function",
     "listed": "a `range` whose length array values decide is used other than in a `for` statement; write `for i in range(n)` where it "
               "is used, or `np.arange(n)` for an array of its numbers",
-    "windows": "writing into an array fails on the placeholder contents of the capture (ValueError: could not "
-               "broadcast input array from shape (2,5) into shape (2,4)); keep it out of the compiled function if it works on your arrays",
+    "windows": "`np.add` fails on the placeholder contents of the capture (ValueError: operands could not be "
+               "broadcast together with shapes (2,7) (2,5) ); keep it out of the compiled function if it works on your arrays",
     "intersect": "the shape or type of the result depends on the contents of an array: `np.intersect1d`; compute it outside of the "
                  "compiled function, or with a function whose result always has one shape",
     "state_after": "state is read after `changes`, which is not compiled and may have changed it; read what is needed before that call",
