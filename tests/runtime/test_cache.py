@@ -199,9 +199,9 @@ def test_conversions_live_as_long_as_their_code(tmp_path):
 
 MODELS_ONE_BY_ONE = """
 import gc, weakref
+from dy2static import to_static                         # before Chainer, which NumPy 2 needs
 import chainer, numpy as np
 import chainer.functions as F, chainer.links as L
-from dy2static import to_static
 
 kept = []
 for _ in range(3):
