@@ -13,10 +13,12 @@ import chainer
 import numpy as np
 
 from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
+from ..heap.dict_shadows import ShadowDict
 from ..heap.library_writes import stop_library_writes
+from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
 from ..heap.ownership import is_immutable, is_library_class
-from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
+from ..heap.set_shadows import ShadowSet
 from ..ir.devices import is_gpu
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts

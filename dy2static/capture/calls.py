@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Callable, Container, Dict, Optional, Set,
 import chainer
 import numpy as np
 
+from ..heap.dict_shadows import ShadowDict
 from ..heap.function_attributes import is_generic
+from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase, class_of
 from ..heap.objects import ShadowMeta
 from ..heap.ownership import is_converted, is_generated, is_immutable, is_left_alone, is_library
-from ..heap.shadows import ShadowDict, ShadowList
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.generators import GENERATORS

@@ -14,10 +14,10 @@ from ..control_flow.staging import Staging
 from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..heap.heap import Heap
+from ..heap.list_shadows import ShadowList
 from ..heap.locations import error_location, user_location
 from ..heap.ownership import is_library
 from ..heap.settings import ConfigEntries
-from ..heap.shadows import ShadowList
 from ..heap.wording import called_around
 from ..ir.building import Builder, building
 from ..ir.graph import Value

@@ -12,10 +12,10 @@ from chainer.functions.array.get_item import GetItem
 from chainer.functions.array.scatter_add import ScatterAdd
 
 from ..errors import Location
+from ..heap.dict_shadows import as_key
 from ..heap.global_state_guard import is_other, undrawn
 from ..heap.naming import identifier
 from ..heap.ownership import is_altered, is_library
-from ..heap.shadows import as_key
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS

@@ -12,9 +12,11 @@ import numpy as np
 
 from ..heap.collection_shadows import COLLECTIONS
 from ..heap.dataclass import initialise
+from ..heap.dict_shadows import ShadowDict
+from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
 from ..heap.ownership import is_converted, is_library_class, is_made_inside
-from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
+from ..heap.set_shadows import ShadowSet
 from ..heap.supers import GuardedSuper
 from ..library_facts.python import PURE_MODULES, builtin
 from ..symbolic.buffers import Buffer

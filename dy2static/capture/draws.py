@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 import numpy as np
 
 from ..heap.heap import NUMPY_NUMBERS
-from ..heap.shadows import ShadowList
+from ..heap.list_shadows import ShadowList
 from ..ir.dims import Dim
 from ..ir.types import Dynamic, type_of
 from ..library_facts import numpy as numpy_facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Tuple, Type
 
+from ..heap.list_shadows import ShadowList
 from ..heap.protection import is_protected, may_be_caught
-from ..heap.shadows import ShadowList
 from ..ir.building import building
 from ..ir.graph import Graph
 from ..lowering import host

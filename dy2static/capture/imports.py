@@ -10,9 +10,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence
 
 from ..heap.attributes import is_of_user
+from ..heap.dict_shadows import ShadowDict
 from ..heap.objects import real_class
 from ..heap.ownership import is_library_class
-from ..heap.shadows import ShadowDict
 from ..record.paths import Constant, Item
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import chainer
 import numpy as np
 from chainer.initializers import Constant
 
+from ..heap.dict_shadows import as_key
 from ..heap.ownership import is_library, is_library_class
-from ..heap.shadows import as_key
 from ..ir.graph import Value
 from ..ir.types import Dynamic, Tensor, type_of
 from ..lowering import host

@@ -11,10 +11,12 @@ import chainer
 import numpy as np
 
 from ..control_flow.raising import can_be_made, parts_of
+from ..heap.dict_shadows import ShadowDict, as_key
+from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase, ShadowModule
 from ..heap.objects import real_class
 from ..heap.ownership import is_library, is_library_class
-from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, as_key
+from ..heap.set_shadows import ShadowSet
 from ..heap.wording import type_name
 from ..ir.graph import Value
 from ..runtime.host_calls import Hole, MethodOf

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Type
 
 from chainer import UpdateRule
 
+from ..heap.dict_shadows import ShadowDict
 from ..heap.object_shadows import ShadowBase, attributes_of, class_of
-from ..heap.shadows import ShadowDict
 from ..record.paths import Attribute, RuleState, Source
 from ..record.writes import StoreState, Write
 from ..runtime.rule_states import MAKERS, is_known, state_of

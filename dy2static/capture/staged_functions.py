@@ -5,9 +5,9 @@ import dis
 import types
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple, Type
 
+from ..heap.dict_shadows import ShadowDict
 from ..heap.heap import Heap
 from ..heap.ownership import is_library
-from ..heap.shadows import ShadowDict
 from ..record.guards import CellEmpty, EqualsMatch
 from ..record.paths import Attribute, CellContents, Constant, Source
 from ..record.writes import DeleteCell, SetCell, Write

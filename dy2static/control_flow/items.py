@@ -5,8 +5,9 @@ import operator
 from typing import Any, Callable, List, Optional
 
 from ..capture_context import CaptureContext
+from ..heap.dict_shadows import ShadowDict
+from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
-from ..heap.shadows import ShadowDict, ShadowList
 from ..runtime import dy
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import symbolic_items

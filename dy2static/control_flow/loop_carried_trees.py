@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from ..heap.dict_shadows import ShadowDict
 from ..heap.object_shadows import ShadowBase, attributes_of
-from ..heap.shadows import ShadowDict
 from ..symbolic.lists import StagedList
 
 

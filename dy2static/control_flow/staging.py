@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from ..capture_context import CaptureContext
 from ..heap.collection_shadows import ShadowDeque
 from ..heap.library_writes import stop_library_writes
-from ..heap.shadows import ShadowList
+from ..heap.list_shadows import ShadowList
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..ir.op import OPS

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..diagnostics.changes import Varying
 from ..heap.heap import NUMPY_NUMBERS
-from ..heap.shadows import holds_numbers
+from ..heap.list_shadows import holds_numbers
 from ..options import Options
 from ..record.guards import ArrayMatch, DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, LengthMatch, SameObject
 from ..record.paths import Argument, Source, follow

@@ -12,10 +12,10 @@ from chainer.backends._cpu import CpuDevice
 from ..record.guards import AttributeAbsent, IdentityMatch
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
 from .dataclass import CONSTANTS, frozen_against, is_generated
+from .dict_shadows import ABSENT, ShadowDict
 from .object_shadows import ShadowBase, attributes_of, class_of, delete_attribute, origin_of
 from .own_collections import Namespace
 from .ownership import is_converted, is_library, is_library_class
-from .shadows import _ABSENT, ShadowDict
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -47,12 +47,12 @@ class Attributes:
             if isinstance(lookup(cls, "__getattribute__"), types.FunctionType):
                 self.capture.abort(f"class {cls.__name__} has a __getattribute__")
             self._plain_readers.add(cls)
-        if found is not _ABSENT and _is_data_descriptor(found):
+        if found is not ABSENT and _is_data_descriptor(found):
             return self._data_descriptor(shadow, cls, name, found)
-        value = attributes.get(name, _ABSENT)
-        if value is not _ABSENT:
+        value = attributes.get(name, ABSENT)
+        if value is not ABSENT:
             return value
-        if found is not _ABSENT:
+        if found is not ABSENT:
             return self._class_attribute(shadow, cls, name, found)
         if not is_library_class(cls):
             self.heap.guard(AttributeAbsent(self.heap.source(Constant, None, cls), name))
@@ -134,8 +134,8 @@ class Attributes:
 
     def _data_descriptor(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
         if type(found) is types.MemberDescriptorType and isinstance(attributes_of(shadow), ShadowDict):
-            value = attributes_of(shadow).get(name, _ABSENT)
-            if value is _ABSENT:
+            value = attributes_of(shadow).get(name, ABSENT)
+            if value is ABSENT:
                 raise AttributeError(name if sys.version_info < (3, 10) else f"{cls.__name__!r} object has no attribute {name!r}")
             return value
         if isinstance(found, property):
@@ -172,7 +172,7 @@ class Attributes:
             return value
         if is_of_user(getter):
             return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
-        if getter is not _ABSENT and not isinstance(found, type):
+        if getter is not ABSENT and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
         if (is_library_class(cls) or name in CONSTANTS) and type(found) is not CpuDevice:
             return found
@@ -189,11 +189,11 @@ class Attributes:
 
 
 def lookup(cls: type, name: str) -> Any:
-    """The raw class attribute, as attribute access finds it; `_ABSENT` if there is none."""
+    """The raw class attribute, as attribute access finds it; `ABSENT` if there is none."""
     for base in cls.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
-    return _ABSENT
+    return ABSENT
 
 
 def is_of_user(method: Any) -> bool:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Tuple
 from ..record.guards import EqualsMatch, IdentityMatch
 from ..record.paths import Attribute, Source
 from ..record.writes import AssignDeque, Change, ExtendDeque
+from .dict_shadows import ShadowDict, as_key
+from .list_shadows import ShadowList
 from .right_operands import updated
-from .shadows import ShadowDict, ShadowList, as_key
 
 if TYPE_CHECKING:
     from .heap import Heap

@@ -45,13 +45,15 @@ from . import reads
 from .aborts import CaptureAborted
 from .attributes import Attributes
 from .collection_shadows import COLLECTIONS
+from .dict_shadows import ShadowDict
 from .function_attributes import own_attributes
+from .list_shadows import ShadowList
 from .locations import user_location
 from .object_shadows import ShadowBase, ShadowModule, attributes_of
 from .objects import Objects
 from .ownership import is_immutable, is_library, is_library_class
 from .public_names import foreign_names, names_of, replaced_names
-from .shadows import ShadowDict, ShadowList, ShadowSet
+from .set_shadows import ShadowSet
 
 _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,

@@ -6,7 +6,7 @@ import types
 from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Optional
 
 from ..record.paths import Source
-from .shadows import ShadowDict
+from .dict_shadows import ShadowDict
 
 if TYPE_CHECKING:
     from .heap import Heap

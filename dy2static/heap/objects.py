@@ -15,12 +15,12 @@ from ..runtime.rule_states import counts_of
 from ..runtime.slots import SlotsView, slots_of
 from .attributes import is_of_user, lookup, owner_of
 from .dataclass import CONSTANTS, initialise, is_generated
+from .dict_shadows import ABSENT, ShadowDict
 from .object_shadows import ShadowBase, class_of
 from .open_classes import OpenClasses
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
 from .ownership import is_library_class, is_made_by_type
 from .plain_instances import Reads
-from .shadows import _ABSENT, ShadowDict
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -155,7 +155,7 @@ class Objects:
             body = {"_dy2static_heap": self.heap, "_dy2static_class": cls, "__module__": cls.__module__,
                     "__qualname__": cls.__qualname__, "__doc__": cls.__doc__, **methods}
             body.update(checked_reads(self.heap, cls))
-            if lookup(cls, "__getattr__") is not _ABSENT:
+            if lookup(cls, "__getattr__") is not ABSENT:
                 body["__getattr__"] = lambda shadow, name: self.heap.attributes.read_missing(shadow, name)
             new = lookup(cls, "__new__")
             if isinstance(new, staticmethod) and isinstance(new.__func__, types.FunctionType):
@@ -213,7 +213,7 @@ class Objects:
     def make_instance(self, cls: type, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         """``cls(*args, **kwargs)`` of a user's class, its methods staged."""
         made = lookup(cls, "__new__")
-        if lookup(cls, "__del__") is not _ABSENT:
+        if lookup(cls, "__del__") is not ABSENT:
             self.capture.abort(f"class {cls.__name__} has a __del__")
         if isinstance(made, staticmethod):
             shadow = self.capture.callee(made.__func__)(self.shadow_class(cls), *args, **kwargs)
@@ -280,14 +280,14 @@ class ShadowMeta(type):
             found = type.__getattribute__(cls, name)    # who calls it unseen has the staged one
             seen = type(found) is types.FunctionType and sys._getframe(1).f_code in heap.capture.calls.staged_codes
             return type.__getattribute__(real, name) if seen else found
-        if found is _ABSENT:
+        if found is ABSENT:
             return type.__getattribute__(cls, name)
         if isinstance(found, classmethod):
             return types.MethodType(found.__func__, cls)
         getter = lookup(type(found), "__get__")
         if is_of_user(getter):
             return heap.attributes.of_class(real, name, getter)
-        if getter is not _ABSENT and not isinstance(found, type):
+        if getter is not ABSENT and not isinstance(found, type):
             return type(found).__get__(found, None, real)
         return heap.shadow(found, heap.source(Attribute, heap.source(Constant, None, real), name))
 
@@ -337,7 +337,7 @@ def _told(heap: Heap, cls: type, name: str) -> Any:
 def _is_data(cls: type, name: str, value: Any) -> bool:
     """Whether an attribute whose name has underscores is one of the user's that may change: no method, and no text."""
     return (not isinstance(value, (str, type(None))) and not hasattr(type(value), "__get__") and name not in CONSTANTS
-            and value is not _ABSENT and not is_library_class(owner_of(cls, name)))
+            and value is not ABSENT and not is_library_class(owner_of(cls, name)))
 
 
 def real_class(value: Any) -> Any:

@@ -7,7 +7,9 @@ import chainer
 
 from ..capture_context import CaptureContext
 from ..errors import InternalError
-from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
+from ..heap.dict_shadows import ShadowDict
+from ..heap.list_shadows import ShadowList
+from ..heap.set_shadows import ShadowSet
 from ..ir.building import current
 from ..ir.dims import Dim, Size, at_least, equal, less
 from ..ir.graph import Graph, Value

@@ -8,7 +8,7 @@ import chainer.functions as F
 import numpy as np
 
 from ..capture_context import Calls
-from ..heap.shadows import ShadowList
+from ..heap.list_shadows import ShadowList
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS

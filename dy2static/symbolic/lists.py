@@ -8,8 +8,8 @@ import sys
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
+from ..heap.list_shadows import ShadowList, load_other
 from ..heap.right_operands import COMPARISONS, added, adds_itself, ask_right_first
-from ..heap.shadows import ShadowList, load_other
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType

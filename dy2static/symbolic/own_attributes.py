@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 import chainer
 
-from ..heap.shadows import ShadowDict
+from ..heap.dict_shadows import ShadowDict
 from ..record.paths import InstanceDict
 
 

@@ -10,10 +10,12 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 import chainer
 
 from ..capture_context import CaptureContext
+from ..heap.dict_shadows import ShadowDict
+from ..heap.list_shadows import ShadowList, Unread
 from ..heap.object_shadows import ShadowBase
 from ..heap.own_collections import OwnItems
 from ..heap.ownership import is_library_class
-from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, Unread
+from ..heap.set_shadows import ShadowSet
 from .array_or_variable import ArrayOrVariable
 from .kept_gradients import KeptGradient
 from .kinds import ABSENT

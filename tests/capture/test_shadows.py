@@ -15,10 +15,12 @@ from against_eager import array, variable
 from dy2static import api, pipeline
 from dy2static.capture.capture import Capture
 from dy2static.heap.aborts import CaptureAborted
+from dy2static.heap.dict_shadows import ShadowDict
 from dy2static.heap.global_state_guard import untouched_globals
+from dy2static.heap.list_shadows import ShadowList, Unread
 from dy2static.heap.object_shadows import ShadowBase, ShadowModule
 from dy2static.heap.objects import ShadowMeta
-from dy2static.heap.shadows import ShadowDict, ShadowList, ShadowSet, Unread
+from dy2static.heap.set_shadows import ShadowSet
 from dy2static.symbolic import host_objects, values
 
 SETTINGS = {"scale": 2.0, "log": []}
