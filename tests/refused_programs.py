@@ -309,7 +309,7 @@ def error_leaves(x):
 
 
 def class_attribute(x):
-    Box.k = 2  # <-
+    Box.twice = property(id)  # <-
     return x
 
 

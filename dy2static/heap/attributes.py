@@ -42,18 +42,18 @@ class Attributes:
             return types.SimpleNamespace if cls is Namespace else self.heap.objects.shown(cls)
         if issubclass(type(shadow), (dict, list)):      # `isinstance` would come back here for the ``__class__``
             self.heap.check_fresh()
-        found = lookup(cls, name)
+        found, is_assigned = self.heap.class_attributes.find(cls, name)
         if cls not in self._plain_readers:
             if isinstance(lookup(cls, "__getattribute__"), types.FunctionType):
                 self.capture.abort(f"class {cls.__name__} has a __getattribute__")
             self._plain_readers.add(cls)
-        if found is not ABSENT and _is_data_descriptor(found):
+        if found is not ABSENT and not is_assigned and _is_data_descriptor(found):
             return self._data_descriptor(shadow, cls, name, found)
         value = attributes.get(name, ABSENT)
         if value is not ABSENT:
             return value
         if found is not ABSENT:
-            return self._class_attribute(shadow, cls, name, found)
+            return found if is_assigned else self._class_attribute(shadow, cls, name, found)
         if not is_library_class(cls):
             self.heap.guard(AttributeAbsent(self.heap.source(Constant, None, cls), name))
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")

@@ -44,6 +44,7 @@ from ..runtime.staticness import is_static_function, is_static_method
 from . import reads
 from .aborts import CaptureAborted
 from .attributes import Attributes
+from .class_attributes import ClassAttributes
 from .collection_shadows import COLLECTIONS
 from .dict_shadows import ShadowDict
 from .function_attributes import own_attributes
@@ -110,7 +111,7 @@ class Heap:
         self._reals: Dict[int, Any] = {}
         self._apart: Dict[int, Source] = {}
         self._origins: Dict[int, Source] = {}
-        self.objects, self.attributes = Objects(self), Attributes(self)
+        self.objects, self.attributes, self.class_attributes = Objects(self), Attributes(self), ClassAttributes(self)
         self.is_disposed = False
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
@@ -440,6 +441,8 @@ class Heap:
                 raise CaptureAborted(f"an attribute of the function {function.__name__} is assigned")
         if any(item.__dict__ for item in self._immutable):
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
+        for owner, name, _ in self.objects.open_classes.assigned():
+            raise CaptureAborted(f"attribute {name!r} of {owner.__name__ if isinstance(owner, type) else owner} is assigned")
         objects = [source for real, made, source in self._memo.values()
                    if isinstance(made, (ShadowBase, ShadowList, ShadowDict, ShadowSet, chainer.Variable))]
         if len(objects) > 1:
@@ -459,5 +462,6 @@ class Heap:
                 function.__dict__.update(attributes)
         for item in self._immutable:
             item.__dict__.clear()
+        self.objects.open_classes.restore()
         self.objects.dispose()
         self.is_disposed = True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Set, Tuple
 
 import chainer
 
+from ..record.guards import AttributeAbsent
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots, Source
 from ..runtime.rule_states import counts_of
 from ..runtime.slots import SlotsView, slots_of
@@ -265,7 +266,7 @@ _OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__", "__base__", "__clas
 
 
 class ShadowMeta(type):
-    """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
+    """The class of shadow classes: reads of class attributes are guarded, `ClassAttributes` keeps what is written."""
 
     def __getattribute__(cls, name: str) -> Any:
         if name.startswith("_dy2static"):
@@ -275,13 +276,20 @@ class ShadowMeta(type):
         real, heap = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_heap")
         if name in _OF_CLASSES:
             return _told(heap, real, name)
-        found = lookup(real, name)
+        found, is_assigned = heap.class_attributes.find(real, name)
+        if is_assigned:
+            return found
         if name.startswith("__") and not _is_data(real, name, found):
             found = type.__getattribute__(cls, name)    # who calls it unseen has the staged one
             seen = type(found) is types.FunctionType and sys._getframe(1).f_code in heap.capture.calls.staged_codes
             return type.__getattribute__(real, name) if seen else found
         if found is ABSENT:
-            return type.__getattribute__(cls, name)
+            try:
+                return type.__getattribute__(cls, name)         # of the metaclass
+            except AttributeError:
+                if not is_library_class(real):
+                    heap.guard(AttributeAbsent(heap.source(Constant, None, real), name))
+                raise
         if isinstance(found, classmethod):
             return types.MethodType(found.__func__, cls)
         getter = lookup(type(found), "__get__")
@@ -295,10 +303,10 @@ class ShadowMeta(type):
         if name == "__slotnames__":                     # what `copy` remembers of a class
             type.__setattr__(cls, name, value)
             return
-        cls._dy2static_heap.capture.abort(f"attribute {name!r} of class {cls.__name__} is assigned")
+        cls._dy2static_heap.class_attributes.assign(cls._dy2static_class, name, value)
 
     def __delattr__(cls, name: str) -> None:
-        cls._dy2static_heap.capture.abort(f"attribute {name!r} of class {cls.__name__} is deleted")
+        cls._dy2static_heap.class_attributes.delete(cls._dy2static_class, name)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls._dy2static_heap.objects.make_instance(cls._dy2static_class, args, kwargs)
@@ -328,6 +336,8 @@ def _told(heap: Heap, cls: type, name: str) -> Any:
     told = getattr(cls, name)
     if name in ("__dict__", "__annotations__"):
         place = heap.source(Constant, None, cls)
+        if name == "__dict__":
+            heap.class_attributes.told(cls)
         return heap.shadow(told, heap.source(*((InstanceDict, place) if name == "__dict__" else (Attribute, place, name))))
     if name == "__base__":
         return heap.objects.shown(told)

@@ -4,12 +4,14 @@ from __future__ import annotations
 import collections
 import enum
 import types
-from typing import Any, Dict, Iterator, Set
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 import chainer
 import numpy as np
 
 from ..capture_context import CaptureContext
+from ..runtime.definitions import BOOKKEEPING
+from .dict_shadows import ABSENT
 from .ownership import is_immutable, is_library_class
 
 #: What a class and `typing`, `dataclasses` and `enum` note of it, once.
@@ -28,6 +30,7 @@ class OpenClasses:
         self._held: Dict[str, type] = {}
         self._named: Set[str] = set()
         self._seen: Set[type] = set()
+        self._before: List[Tuple[Any, Dict[str, Any]]] = []      # classes and members of enums, and their attributes
 
     def add(self, cls: type) -> None:
         """Take note of a class."""
@@ -35,8 +38,10 @@ class OpenClasses:
             return
         self._seen.add(cls)
         is_enum = isinstance(cls, enum.EnumMeta)
-        for base in cls.__mro__:
-            for name, value in () if is_library_class(base) else vars(base).items():
+        owners = [base for base in cls.__mro__ if not is_library_class(base)]
+        self._before += [(owner, dict(vars(owner))) for owner in [*owners, *(cls if is_enum else ())]]
+        for base in owners:
+            for name, value in vars(base).items():
                 if name not in _NOTED and not (is_enum and name.startswith("_")) and _may_change(value):
                     self._held[name] = cls
         for member in cls if is_enum else ():
@@ -44,6 +49,23 @@ class OpenClasses:
                 if _may_change(value):
                     self._held["value" if name == "_value_" else name] = cls
         self._check()
+
+    def assigned(self) -> Iterator[Tuple[Any, str, Any]]:
+        """What code has assigned and deleted in these classes, unseen: the owner, the name and what was there, if anything."""
+        for owner, before in self._before:
+            now = vars(owner)
+            for name in {**before, **now}:
+                if now.get(name, ABSENT) is not before.get(name, ABSENT) and name not in BOOKKEEPING:
+                    yield owner, name, before.get(name, ABSENT)
+
+    def restore(self) -> None:
+        """Put back what was assigned and deleted."""
+        for owner, name, value in list(self.assigned()):
+            setter = type if isinstance(owner, type) else object
+            if value is ABSENT:
+                setter.__delattr__(owner, name)
+            else:
+                setter.__setattr__(owner, name, value)
 
     def made(self, cls: type) -> None:
         """Take note of a class that is made during the capture: what it holds is known."""

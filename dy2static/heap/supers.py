@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..record.guards import KeyAbsent
 from ..record.paths import Constant, InstanceDict, Item
+from .dict_shadows import ABSENT
 from .objects import real_class
 from .ownership import is_library_class
 
@@ -30,18 +31,20 @@ class GuardedSuper(super):
         while next(bases) is not cls:                   # not by equality: the class of a shadow equals the real one
             pass
         for base in bases:
-            if name in base.__dict__:
+            found, is_assigned = heap.class_attributes.own(base, name)
+            if is_assigned:
+                return found
+            if found is not ABSENT:
                 break
             passed.append(base)
         else:
             return read(name)
-        found = base.__dict__[name]
         if isinstance(found, property) and item is not start:
             return heap.capture.callee(found.fget)(item)
         if hasattr(type(found), "__get__") and not isinstance(found, type) or is_library_class(base):
             return read(name)
         for skipped in passed:
-            if not is_library_class(skipped):
+            if not is_library_class(skipped) and name not in skipped.__dict__:
                 heap.guard(KeyAbsent(heap.source(InstanceDict, heap.source(Constant, None, skipped)), name))
         attributes = heap.source(InstanceDict, heap.source(Constant, None, base))
         return heap.shadow(found, heap.source(Item, attributes, name))

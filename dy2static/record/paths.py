@@ -11,7 +11,7 @@ from chainer import Parameter, Variable
 from ..runtime.bare_items import bare_items
 from ..runtime.guard_tests import has_plain_dict
 from ..runtime.rule_states import state_of
-from ..runtime.slots import SlotsView
+from ..runtime.slots import ClassView, SlotsView
 from .protocols import GuardWriter, TableWriter
 
 _NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
@@ -252,6 +252,20 @@ class Slots(Namespace):
 
     def read(self, parent: Any) -> Any:
         return SlotsView(parent)
+
+
+class ClassNamespace(Namespace):
+    """The attributes of a class itself, which can be assigned."""
+
+    __slots__ = ()
+    word, words = "class", "{}"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(ClassView, 'class_view')}({parent})"
+
+    def read(self, parent: Any) -> Any:
+        return ClassView(parent)
 
 
 class BareItems(Source):

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import sys
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 _MISSING = object()
 
@@ -17,7 +17,7 @@ TAG_OFFSET = 384
 _HEAP = 1 << 9
 
 #: Entries of a class that Python writes for itself.
-_BOOKKEEPING = frozenset((
+BOOKKEEPING = frozenset((
     "__dict__", "__weakref__", "__annotations__", "__annotate__", "__annotate_func__",
     "__annotations_cache__", "__slotnames__", "__abstractmethods__", "_abc_impl", "__static_attributes__", "__firstlineno__",
     "__orig_bases__", "__parameters__", "__type_params__"))
@@ -25,7 +25,7 @@ _BOOKKEEPING = frozenset((
 #: What captures put in the place of functions of Chainer's for a while, for all threads, and what they found there.
 REPLACED: Dict[types.FunctionType, Any] = {}
 
-_Contents = Tuple[Tuple[type, Dict[str, Any]], ...]
+_Contents = Tuple[Tuple[type, Tuple[str, str], Dict[str, Any]], ...]
 
 
 class Known(NamedTuple):
@@ -108,45 +108,57 @@ class Definitions:
         return self._known
 
     def changed(self) -> bool:
-        """Whether anything that a program relies on has changed."""
-        tags, token = [_renewed_tag(cls) for cls in self.known.classes], abc.get_cache_token()
-        if self.difference() is not None:
+        """Whether anything that a program relies on has changed: of the classes, those whose version tags differ are compared."""
+        known = self.known
+        tags, token = list(map(_renewed_tag, known.classes)), abc.get_cache_token()
+        touched = [cls for cls, tag, expected in zip(known.classes, tags, known.tags) if tag != expected or tag == _UNKNOWN]
+        if next(self._differences(touched), None) is not None:
             return True
-        self.known.tags[:] = tags                       # read before the comparison: what is assigned from then on is seen
+        known.tags[:] = tags                            # read before the comparison: what is assigned from then on is seen
         if self._answers:
-            self.known.token[:] = [token]
+            known.token[:] = [token]
         return False
 
     def difference(self) -> Optional[str]:
         """What differs, in words; None if nothing does."""
-        return next(self._differences(), None)
+        return next(self._differences(self._classes), None)
 
-    def _differences(self) -> Iterator[str]:
+    def _differences(self, classes: Iterable[type]) -> Iterator[str]:
         for (_, key), (owner, space, value) in self._names.items():
             if _entry(space, key) is not value:
                 yield f"{owner}.{key} was replaced"
         for function, parts in self._functions.items():
             if any(map(operator.is_not, _parts_of(function), parts)):
                 yield f"code or defaults of {function.__qualname__} were replaced"
-        for cls, (data, before) in self._classes.items():
-            now = self._contents(cls, data)
-            if [base for base, _ in now] != [base for base, _ in before]:
-                yield f"the bases of class {cls.__name__} were replaced"
-                return
-            for (base, known), (_, found) in zip(before, now):
-                for name in [*known, *[name for name in found if name not in known]]:
-                    if found.get(name, _MISSING) is not known.get(name, _MISSING):
-                        yield f"{base.__name__}.{name} was replaced"
+        for cls in classes:
+            yield from self._class_differences(cls)
         for (cls, base), answer in self._answers.items():
             if issubclass(cls, base) is not answer:
                 yield f"class {cls.__name__} was registered with {base.__name__}"
 
+    def _class_differences(self, cls: type) -> Iterator[str]:
+        data, before = self._classes[cls]
+        if self._bases(cls) != [base for base, _, _ in before]:
+            yield f"the bases of class {cls.__name__} were replaced"
+            return
+        for base, names, known in before:
+            if _names_of(base) != names:
+                yield f"{names[0]}.__name__ was replaced"
+            found = vars(base)
+            for name, value in known.items():
+                if found.get(name, _MISSING) is not value and _entry(found, name) is not value:
+                    yield f"{base.__name__}.{name} was replaced"
+            for name, value in found.items():
+                if name not in known and _counts(name, value, data):
+                    yield f"{base.__name__}.{name} was replaced"
+
     def _contents(self, cls: type, data: bool) -> _Contents:
         """The attributes that count, of the class and of each base, and their names."""
-        return tuple([(base, {"__name__": base.__name__, "__qualname__": base.__qualname__,
-                              **{name: _found(value) for name, value in vars(base).items()
-                                 if name not in _BOOKKEEPING and (data or _is_code(name, value))}})
-                      for base in cls.__mro__ if (base is cls or base not in self._ends) and base.__flags__ & _HEAP])
+        return tuple([(base, _names_of(base), {name: _found(value) for name, value in vars(base).items()
+                                               if _counts(name, value, data)}) for base in self._bases(cls)])
+
+    def _bases(self, cls: type) -> List[type]:
+        return [base for base in cls.__mro__ if (base is cls or base not in self._ends) and base.__flags__ & _HEAP]
 
 
 def _found(value: Any) -> Any:
@@ -154,7 +166,7 @@ def _found(value: Any) -> Any:
     return REPLACED.get(value, value) if type(value) is types.FunctionType else value
 
 
-def _entry(space: Dict[str, Any], name: str) -> Any:
+def _entry(space: Mapping[str, Any], name: str) -> Any:
     return _found(space.get(name, _MISSING))
 
 
@@ -162,9 +174,16 @@ def _parts_of(function: types.FunctionType) -> Tuple[types.CodeType, Optional[Tu
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
-def _is_code(name: str, value: Any) -> bool:
-    """Whether Python may run something for a class attribute: other attributes are guarded where they are read."""
-    return name.startswith("__") and name.endswith("__") or hasattr(type(value), "__get__")
+def _names_of(cls: type) -> Tuple[str, str]:
+    return cls.__name__, cls.__qualname__
+
+
+def _counts(name: str, value: Any, data: bool) -> bool:
+    """Whether a class attribute is relied on: with ``data``, or where Python may run something for it.
+
+    Other attributes are guarded where they are read.
+    """
+    return name not in BOOKKEEPING and (data or name.startswith("__") and name.endswith("__") or hasattr(type(value), "__get__"))
 
 
 def unchanged(known: Known) -> bool:

@@ -1,4 +1,4 @@
-"""Objects with slots: their attributes as a mapping, as `vars` gives those of others."""
+"""Attributes as a mapping that can be written, where `vars` gives none: of objects with slots, and of classes."""
 from __future__ import annotations
 
 import types
@@ -47,3 +47,30 @@ class SlotsView(MutableMapping):
 
     def _has(self, name: str) -> bool:
         return name in slots_of(type(self.item))
+
+
+class ClassView(MutableMapping):
+    """The attributes that a class has itself."""
+
+    __slots__ = ("cls",)
+
+    def __init__(self, cls: type):
+        self.cls = cls
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self.cls)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        type.__setattr__(self.cls, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        type.__delattr__(self.cls, name)
+
+    def __contains__(self, name: Any) -> bool:
+        return name in vars(self.cls)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self.cls))
+
+    def __len__(self) -> int:
+        return len(vars(self.cls))

@@ -21,9 +21,6 @@ LOG, TABLE, COUNT = [], {"n": 0}, 0
 class Box:
     """An object with a ``__dict__`` and nothing else."""
 
-    total = 0
-    shared = []
-
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
 
@@ -157,46 +154,7 @@ def deleted_in_branches(compile):
     return compile(f), box
 
 
-# --- classes, modules, closures --------------------------------------------------------------------------------------------
-
-
-def class_attributes_read(compile):
-    def f(x):
-        box = Box(n=1)
-        return x * (Box.total + box.total + len(Box.shared))
-    made = compile(f)
-
-    def call(x):
-        Box.total += 1
-        Box.shared.append(1)
-        return made(x)
-    Box.total, Box.shared = 0, []
-    return call
-
-
-def class_attributes_written(compile):
-    Box.total, Box.shared = 0, []
-
-    def f(x):
-        Box.total += 1
-        Box.shared.append(Box.total)
-        box = Box()
-        box.total = box.total + 10
-        return x * Box.total + box.total
-    return compile(f), Box.shared
-
-
-def class_attribute_counts_instances(compile):
-    class Counted:
-        made = 0
-
-        def __init__(self):
-            type(self).made += 1
-            self.number = Counted.made
-
-    def f(x):
-        return x * Counted().number + Counted().number
-    return compile(f)
+# --- modules, closures --------------------------------------------------------------------------------------------
 
 
 def globals_written(compile):
@@ -716,7 +674,7 @@ def objects_that_the_first_call_makes(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"class_attributes_written", "class_attribute_counts_instances", "nonlocals_in_blocks", "files", "host_call_decides",
+EAGER = {"nonlocals_in_blocks", "files", "host_call_decides",
          "host_number_is_used", "environment", "environment_item", "arguments_of_the_process", "file_is_read",
          "other_contexts", "redirected"}
 FAILS = {"errors_through_contexts", "raises", "raises_from"}
