@@ -110,6 +110,9 @@ class Dispatcher:
             return self._in_parts(signature, args, kwargs)
         if signature in self.fallback.refused:
             self.fallback.check(signature)
+            if self.fallback.is_due(signature):
+                self.in_parts.try_again(signature)
+                return self._in_parts(signature, args, kwargs)
             self.cache.missed += 1
             return self.fallback.run(args, kwargs)
         verdict = self.budget.ask()
@@ -262,7 +265,10 @@ class Dispatcher:
         finally:
             stop = self.in_parts.settle(signature) if self.in_parts.is_outermost else None
             if stop is not None:
-                self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
+                if self.in_parts.may_pay_later:
+                    self.fallback.put_off(signature, stop)
+                else:
+                    self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
                 self.fallback.count += 1
                 if self.options.strict or not self.in_parts.is_told:
                     self.fallback.tell(stop.reason, stop.at, stop.hint)

@@ -12,6 +12,9 @@ from ..heap.wording import UNKNOWN, hint_for, in_users_words
 from ..options import Options
 from ..runtime.traceback import calls_as_written
 
+#: Calls whose parts did too little are divided again after so many that ran eagerly, then after twice as many, and so on.
+_FIRST_PATIENCE = 8
+
 
 class Fallback:
     """What runs eagerly of the calls of one function.
@@ -24,11 +27,12 @@ class Fallback:
         self.function, self.options, self.is_part, self.count = function, options, is_part, 0
         self.refused: Dict[Tuple, str] = {}
         self._errors: Dict[Tuple, Tuple] = {}
+        self._idle: Dict[Tuple, Tuple[int, int]] = {}   # after how many more calls parts are tried again, and of how many
         self._warned: Dict[str, object] = {}
 
     def clear(self) -> None:
         """Forget why calls were refused."""
-        for learned in (self.refused, self._errors, self._warned):
+        for learned in (self.refused, self._errors, self._idle, self._warned):
             learned.clear()
 
     @calls_as_written
@@ -45,6 +49,22 @@ class Fallback:
     def refuse(self, signature: Tuple, reason: str, at: Optional[Location], hint: Optional[str]) -> None:
         """From now on calls of this signature run eagerly."""
         self.refused[signature], self._errors[signature] = reason, (reason, at, hint)
+
+    def put_off(self, signature: Tuple, stop: CaptureAborted) -> None:
+        """Let calls of this signature run eagerly for a while: those so far may have returned before the work begins."""
+        self.refuse(signature, stop.reason, stop.at, stop.hint)
+        patience = 2 * self._idle.get(signature, (0, _FIRST_PATIENCE // 2))[1]
+        self._idle[signature] = patience, patience
+
+    def is_due(self, signature: Tuple) -> bool:
+        """Count a call of a refused signature; whether that was the last for now."""
+        left, patience = self._idle.get(signature, (-1, 0))
+        if left < 0:
+            return False
+        self._idle[signature] = left - 1, patience
+        if left == 0:
+            self.refused.pop(signature, None)
+        return left == 0
 
     @calls_as_written
     def run_and_tell(self, args: Tuple, kwargs: Mapping[str, Any], reason: str, at: Optional[Location] = None,

@@ -26,6 +26,9 @@ LEAST, LEAST_OF_NUMPY = 16, 64
 #: When calls of so many signatures run in parts, no others are captured as a whole: they may differ in texts, and in every call.
 _MANY_SIGNATURES = 4
 
+#: Parts that do little and have branches are tried again after so many calls, then after so many times as many, and so on.
+_FIRST_PATIENCE, _MORE_PATIENCE = 16, 4
+
 #: For so many times a loop on array values counts.
 _TRIPS = 8
 
@@ -44,6 +47,15 @@ class CompiledPart(Entry):
     def is_divided(self) -> bool:
         """Whether it runs in parts itself."""
         return bool(self.dispatcher.in_parts.is_used)
+
+    def begin_again(self) -> None:
+        """Forget that its programs, or its parts, do too little."""
+        dispatcher = self.dispatcher
+        if self.is_divided:
+            dispatcher.in_parts.divided.begin_again()
+        else:
+            dispatcher.cache.clear()
+            dispatcher.budget.clear()
 
     def is_worth_it(self) -> Optional[bool]:
         """Whether its programs do enough to pay for its calls; None before there is one."""
@@ -84,8 +96,10 @@ class InParts:
         self.gets_data = parts is not None and function is STANDARD_STEP
         self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, self._inner(), parts)))
         self._version, self._pays = 0, False
+        self._patience = self._until_next = _FIRST_PATIENCE
         self._divided: Optional[Divided] = None
         self._signatures: Dict[Tuple, Optional[CaptureAborted]] = {}    # with what stopped, until parts are known to pay
+        self._idle: Dict[Tuple, Optional[CaptureAborted]] = {}          # the same of those whose parts did not pay
         self._told: Set[Cut] = set()
 
     def _inner(self) -> Options:
@@ -125,6 +139,7 @@ class InParts:
         """Forget the parts."""
         self._divided, self._pays = None, False
         self._signatures.clear()
+        self._idle.clear()
         if self.is_outermost:
             self.parts.clear()
             self._told.clear()
@@ -161,6 +176,13 @@ class InParts:
 
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """One call in parts."""
+        if self.is_outermost and self._until_next:
+            self._until_next -= 1
+            if not self._until_next:
+                self._patience *= _MORE_PATIENCE
+                self._until_next = self._patience
+                if self.parts.may_do_more:
+                    self.parts.try_again()
         return self.divided(*args, **kwargs)
 
     @property
@@ -184,7 +206,7 @@ class InParts:
             else:
                 pays = None if stop is None else self.is_worth_it
             if pays is False:
-                self._signatures.pop(signature, None)
+                self._idle[signature] = self._signatures.pop(signature, None)
                 return stop
             if pays:
                 self._pays = True
@@ -193,6 +215,16 @@ class InParts:
         if len(self._told) < len(known.found):
             self._tell()
         return None
+
+    @property
+    def may_pay_later(self) -> bool:
+        """Whether parts that did not pay may yet: calls may have returned before they came to the work."""
+        return self.parts.may_do_more and not self.parts.known.is_full
+
+    def try_again(self, signature: Tuple) -> None:
+        """Let calls of a signature run in parts once more, also in those that have done too little so far."""
+        self.parts.try_again()
+        self._signatures[signature] = self._idle.pop(signature, None)
 
     @property
     def is_told(self) -> bool:

@@ -123,6 +123,12 @@ class ShadowDeque(ShadowList):
         numbers = super().numbers() if self.maxlen != 0 else None
         return numbers if numbers is None or self.maxlen is None else numbers[-self.maxlen:]
 
+    def length(self) -> Any:
+        """The length, without reading the items: see `ShadowList.length`."""
+        found = super().length()
+        is_full = self.maxlen is not None and (len(self.real) < list.__len__(self) and found > self.maxlen)
+        return self.maxlen if is_full else found
+
     def __bool__(self) -> bool:
         return self.maxlen != 0 and super().__bool__()
 

@@ -175,6 +175,17 @@ class Known:
             self._plain.setdefault(function.__code__.co_filename, set()).add(key)
             self.version += 1
 
+    @property
+    def has_plain(self) -> bool:
+        """Whether some runs were not worth a call."""
+        return any(self._plain.values())
+
+    def leave_none_plain(self) -> None:
+        """Forget which runs were not worth a call."""
+        with self.lock:
+            self._plain.clear()
+            self.version += 1
+
 
 def span(tree: gast.FunctionDef) -> Tuple[int, int]:
     """The lines of a function, as the arguments of `range`."""

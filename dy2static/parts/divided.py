@@ -40,6 +40,9 @@ class Compiled(Protocol):
     def is_worth_it(self) -> Optional[bool]:
         """Whether its programs do enough to pay for its calls; None while that is not known."""
 
+    def begin_again(self) -> None:
+        """Let that not be known."""
+
 
 #: So many functions of one code are compiled between parts: others are made anew in each call.
 _MOST_OF_ONE_CODE = 3
@@ -85,6 +88,7 @@ class Parts:
         self._of: "weakref.WeakKeyDictionary[types.FunctionType, Part]" = weakref.WeakKeyDictionary()
         self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Optional[Compiled]]" = weakref.WeakKeyDictionary()
         self._trees: "weakref.WeakKeyDictionary[types.FunctionType, gast.FunctionDef]" = weakref.WeakKeyDictionary()
+        self._idle: "weakref.WeakKeyDictionary[types.FunctionType, Compiled]" = weakref.WeakKeyDictionary()
         self._made: Dict[types.CodeType, int] = {}
         self._routing: Dict[types.CodeType, Optional[LoadedFunction]] = {}
 
@@ -92,7 +96,7 @@ class Parts:
         """Forget all parts."""
         with self.known.lock:
             self.known.clear()
-            for learned in (self._parts, self._of, self._routes, self._trees, self._made, self._routing):
+            for learned in (self._parts, self._of, self._routes, self._idle, self._trees, self._made, self._routing):
                 learned.clear()
 
     def all(self) -> Tuple[Part, ...]:
@@ -179,6 +183,21 @@ class Parts:
         """Let Python carry out a part that is not worth a call."""
         self.known.leave_plain(part.function, part.run.key)
 
+    @property
+    def may_do_more(self) -> bool:
+        """Whether calls may still show work in what has not been worth a call so far."""
+        return self.known.has_plain or bool(self._idle)
+
+    def try_again(self) -> None:
+        """Ask once more of the parts, and of the functions called between them, that were not worth a call."""
+        with self.known.lock:
+            self.known.leave_none_plain()
+            parts = [part.compiled for parts in self._parts.values() for part in parts.values() if part.compiled.is_divided]
+            for compiled in (*parts, *self._idle.values()):
+                compiled.begin_again()
+            self._routes.update(self._idle)
+            self._idle.clear()
+
     # --- calls that Python makes between parts ---------------------------------------------------------------------------
 
     def route(self, function: Any) -> Any:
@@ -212,6 +231,7 @@ class Parts:
                     self._routes[function] = self.make(function, self) if self._may_be_compiled(function) else None
                 route = self._routes[function]
         if route is not None and route.is_worth_it() is False:
+            self._idle[function] = route
             route = self._routes[function] = None
         return self._made_anew(function) if route is None else route
 
@@ -317,6 +337,10 @@ class Divided:
             finally:
                 self._is_asked = False
         return True if True in found else None if None in found or self._calls < _WATCHED else False
+
+    def begin_again(self) -> None:
+        """Watch the next calls as if they were the first."""
+        self._version, self._cuts = -1, None
 
     def _watched(self, function: Any) -> Any:
         """As `Parts.route`, and notes which compiled functions are called; after some calls that is known."""

@@ -1,6 +1,8 @@
 """What functions make of a list of unknown length: its length, and its items as one array."""
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any, Callable, Collection, Dict
 
 import chainer
@@ -8,7 +10,9 @@ import chainer.functions as F
 import numpy as np
 
 from ..capture_context import Calls
+from ..heap.collection_shadows import ShadowDeque
 from ..heap.list_shadows import ShadowList
+from ..heap.object_shadows import ShadowBase
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -21,16 +25,21 @@ from ..threads.quiet import quiet
 from .known_texts import SymbolicText
 from .lists import Items, StagedList, symbolic_items
 from .sequences import PARTING, Parts, Rows
-from .values import SymbolicArray, SymbolicVariable
+from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
 def length(calls: Calls, function: Callable, value: Any) -> Any:
     """``len``."""
-    if type(value) is ShadowList:
+    kind = type(value)
+    if kind is ShadowList:
         return value.length()
+    if issubclass(kind, ShadowBase) and isinstance(getattr(kind, "__len__", None), types.FunctionType):
+        return _own_length(kind.__len__(value), function, value)
     items = symbolic_items(value)
     if items is not None:
         return items.length
+    if kind is ShadowDeque:
+        return value.length()
     if isinstance(value, Parts):
         return value.array.shape[value.axis] if type(value) is Rows else calls.capture.numpy.call(max, (value.length, 0), {})
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
@@ -38,6 +47,12 @@ def length(calls: Calls, function: Callable, value: Any) -> Any:
     if type(value) is SymbolicText:
         return calls.capture.texts.call(function, (value,))
     return function(value)
+
+
+def _own_length(found: Any, function: Callable, value: Any) -> Any:
+    """What a method ``__len__`` has given: a number that changes from call to call need not be known; Python checks others."""
+    is_number = type(found) is int or type(found) is SymbolicScalar and found.text is not None and found.kind == "py_int"
+    return found if is_number and 0 <= found <= sys.maxsize else function(value)
 
 
 def stack(calls: Calls, function: Callable, xs: Any, axis: int = 0) -> Any:

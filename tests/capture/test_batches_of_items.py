@@ -256,3 +256,48 @@ def test_items_share_what_is_written(key):
                 total, found = call([(arrays[a], 0, lists[b], dicts[b]) for a, b in picked])
                 results.append((float(total.array), found, lists, dicts))
             assert results[0] == results[1], k
+
+
+class Buffer:
+    """A memory with a length of its own; ``wrong``: what that is if it is no length."""
+
+    def __init__(self, size, wrong=None):
+        self.items, self.wrong = collections.deque(maxlen=size), wrong
+
+    def __len__(self):
+        return len(self.items) if self.wrong is None else self.wrong
+
+    def add(self, *item):
+        self.items.append(item)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_the_length_of_a_memory_is_asked_without_its_items(backend):
+    """Each call appends: a program that had read the items would serve no other call."""
+    def step(memory, x, k):
+        memory.add(x, k)
+        before = len(memory), len(memory.items)
+        memory.items.append((x, k))
+        full = len(memory) >= memory.items.maxlen
+        return F.sum(x) * len(memory), before, full
+
+    static, found = to_static(step, strict=True, backend=backend), []
+    for function in (step, static):
+        memory = Buffer(15)
+        found.append([(float(total.array), *rest, [k for _, k in memory.items])
+                      for total, *rest in (function(memory, array(4, seed=k), k) for k in range(24))])
+    assert found[0] == found[1] and static.cache_info().captures <= 4, static.explain_misses()
+
+
+@pytest.mark.parametrize("wrong", [-1, 2.5, True, np.int64(3), 1 << 70])
+def test_a_length_that_is_none(wrong):
+    def step(memory, x):
+        return F.sum(x), len(memory)
+
+    static, found = to_static(step, backend="numpy"), []
+    for function in (step, static):
+        try:
+            found.append(function(Buffer(3, wrong), STATES[0])[1])
+        except Exception as error:
+            found.append((type(error), *error.args))
+    assert found[0] == found[1] and type(found[0]) is type(found[1])

@@ -1,5 +1,7 @@
 """Functions in parts: a line that cannot be compiled runs as Python, and everything is as in eager mode."""
+import collections
 import contextlib
+import random
 import sys
 import warnings
 
@@ -598,3 +600,36 @@ def test_a_method_of_a_list_compares_arrays(name):
         warnings.simplefilter("ignore", FallbackWarning)
         with pytest.raises(ValueError, match="truth value of an array"):
             to_static(f)(items)
+
+
+def trained_when_there_is_enough(learn, memory, x):
+    memory.append(x)
+    drawn = random.sample(memory, min(4, len(memory)))
+    if len(memory) < 9:
+        return None
+    return learn(drawn)
+
+
+def test_the_work_may_begin_late():
+    """The first calls do too little in their parts, which are left to Python, but not for good."""
+    def run(wrap):
+        random.seed(0)
+        net, memory = L.Linear(4, 3, initialW=array(3, 4)), collections.deque(maxlen=20)
+        optimizer = chainer.optimizers.Adam().setup(net)
+
+        def learn(drawn):
+            loss = F.sum(F.square(F.tanh(net(np.stack(drawn)))))
+            net.cleargrads()
+            loss.backward()
+            optimizer.update()
+            return float(loss.array)
+        static = wrap(trained_when_there_is_enough)
+        return [static(learn, memory, array(4, seed=k)) for k in range(40)], static
+
+    eager, _ = run(lambda function: function)
+    with pytest.warns(FallbackWarning, match="random.sample"):
+        found, static = run(lambda function: to_static(function, backend="numpy"))
+    assert [x is None for x in eager] == [x is None for x in found]
+    np.testing.assert_allclose([x or 0 for x in eager], [x or 0 for x in found], rtol=1e-4)
+    stats = static.stats()
+    assert stats["parts"] >= 1 and stats["segments"] + stats["nodes"] > 50 and stats["captures"] <= 12, static.explain_misses()
