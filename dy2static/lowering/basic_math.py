@@ -66,10 +66,20 @@ div_from_constant = lowers(M.DivFromConstant)(_with_constant(lambda x, value: va
 @lowers(M.PowVarConst)
 def pow_var_const(node: Any, x: Value) -> Optional[Value]:
     # the gradient's exponent is the uncast number minus 1
-    if varies(node.value):
-        value = number(node.value, x.dtype)
-        return None if value is None else ops.power(x, value)
-    return ops.power_const(x, exponent=float(node.value)) if is_number(node.value) else None
+    exponent = node.value
+    if varies(exponent):
+        if not _has_function_of_its_own(exponent):
+            value = number(exponent, x.dtype)
+            return None if value is None else ops.power(x, value)
+        exponent = exponent.fix()
+    return ops.power_const(x, exponent=float(exponent)) if is_number(exponent) else None
+
+
+def _has_function_of_its_own(exponent: Any) -> bool:
+    """Whether NumPy computes ``x ** exponent``, or a gradient of it, by another function than ``power``: it takes the square root
+    of -inf, not its power, and its warnings name the function.
+    """
+    return not exponent.capture.decides(exponent) and bool(exponent * 2 % 1 == 0) and bool(abs(exponent - 2) < 4)
 
 
 @lowers(M.PowConstVar)

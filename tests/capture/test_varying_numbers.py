@@ -109,6 +109,24 @@ def test_powers_of_other_types():
             static(X, n)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_powers_that_have_functions_of_their_own(backend):
+    """NumPy takes the square root of -inf and of -0.0, not their powers; one program serves all other exponents."""
+    static = dy2static.to_static(lambda x, n: x ** n, backend=backend, strict=True)
+    base = np.array([-np.inf, -0.0, 0.0, -1.0, 2.0, np.inf], "f")
+    for n in (3.1, 1.7, 0.5, 2.0, -1.0, 1.5, 2.5, 0.5, 7.0, -3.0):
+        expected, found = [], []
+        for run, kept in ((lambda x, n: x ** n, expected), (static, found)):
+            x = chainer.Variable(base)
+            with np.errstate(all="ignore"):
+                y = run(x, n)
+                F.sum(y).backward()
+            kept += [y.array, np.signbit(y.array[1:3]), x.grad]
+        for ours, eager in zip(found, expected):
+            np.testing.assert_allclose(ours, eager, rtol=1e-6)
+    assert static.cache_info().captures == 8
+
+
 def least_so_far(x, state, k):
     value = float(F.sum(x * k).array)
     if state.best is None or value < state.best - 1e-3:
