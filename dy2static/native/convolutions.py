@@ -58,7 +58,7 @@ class Windows(NamedTuple):
         def axes(sizes: Sequence[int], filler: int) -> Tuple[int, ...]:
             return (filler,) * (AXES - len(sizes)) + tuple(sizes)
 
-        return (*self[:4], *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1), 0, self.algorithm)
+        return (*self[:4], *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1), 0, 0, self.algorithm)
 
     def describe(self) -> str:
         """The windows in words, short."""

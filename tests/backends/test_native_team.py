@@ -151,6 +151,11 @@ WINDOWS = {
     "channels of x": windows(5, 1, 64, 96, (8, 8), (4, 4), stride=(2, 2), pad=(1, 1)),
     "channels": windows(2, 1, 40, 100, (9, 9), (3, 3), pad=(1, 1)),
     "one image": windows(1, 1, 40, 75, (9, 9), (3, 3), pad=(1, 1)),
+    "1x1 of many channels": windows(2, 1, 260, 264, (4, 5), (1, 1)),
+    "dilated, many channels": windows(1, 1, 128, 96, (9, 11), (2, 3), pad=(2, 1), dilate=(3, 2)),
+    "groups": windows(2, 5, 32, 36, (6, 7), (3, 3), pad=(1, 1)),
+    "groups, strided": windows(1, 8, 48, 48, (9, 8), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "groups of patches": windows(3, 4, 24, 64, (12, 12), (4, 4), stride=(4, 4)),
     "many places": windows(11, 1, 5, 6, (40, 41), (3, 3), pad=(1, 1)),
 }
 

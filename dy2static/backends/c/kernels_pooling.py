@@ -172,11 +172,16 @@ def _max_pool_by_rows(emitter: Emitter, node: Node) -> bool:
                       attrs["pad"], (1,) * len(attrs["kernel"]))
     if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or 0 in value.shape:
         return False
-    emitter.line("{")
-    emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
-    places = emitter.name(indexes) if emitter.is_read(indexes) else "0"
-    emitter.line(f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {emitter.pointer(x)}, {emitter.name(value)}, {places});")
-    emitter.line("}")
+    arrays = [emitter.pointer(x), emitter.name(value), emitter.name(indexes) if emitter.is_read(indexes) else ""]
+    sizes, share = [math.prod(windows.image), *[math.prod(windows.spots)] * 2], None
+    if is_known(windows.batch):
+        work = math.prod(value.shape) * math.prod(windows.kernel) * _TAP
+        share = cut([Level("planes", windows.batch)], math.prod(value.shape), work)
+    lines = [f"    {'static ' if share is None and is_known(windows.batch) else ''}dy_windows windows = {windows.text()};"]
+    if share is not None:
+        lines.append("    windows.batch = end - begin;")
+        arrays = [name and f"{name} + begin * {size}" for name, size in zip(arrays, sizes)]
+    emitter.part([*lines, f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {', '.join(name or '0' for name in arrays)});"], share)
     return True
 
 

@@ -33,7 +33,7 @@ static int may_add_windows(const dy_windows *w)
         if (w->dilate[axis] > 1 || w->kernel[axis] < w->stride[axis])
             return 0;
     return w->batch && w->stride[1] * w->stride[2] > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0]
-        && !w->next_y && count(w->kernel) <= ADDED_ROWS;
+        && count(w->kernel) <= ADDED_ROWS;
 }
 
 /* Whether this is done, and not a product for each class of places (`transposed`). */
@@ -215,7 +215,7 @@ static int added_channels(const dy_windows *w, const DY_T *y, const DY_T *filter
                           const dy_after *after)
 {
     const int64_t taps = count(w->kernel), useful = count(w->spots), each = count(w->image), next = w->in * taps;
-    const int64_t next_x = w->groups * w->in * each, next_y = w->groups * w->out * useful;
+    const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const int64_t images = images_together(w, GATHERED), most_columns = rounded(images * useful) + COLUMNS;
     const int64_t last = floor_div(w->image[2] - 1 + w->pad[2], w->stride[2]);
     added_parts p = {w, 0, most_columns, most(w->kernel[2], last + 1 - w->spots[2]), 0, 0, 0, 0};

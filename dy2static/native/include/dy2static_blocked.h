@@ -137,7 +137,8 @@ static const DY_T *of_panel(const DY_T *numbers, const channel_groups *g, const 
 }
 
 /* plane, row: elements of a block (or channel) of x, of a row of it; deep: numbers of one place that lie together; rows, columns: of
-   the result, as one long row where windows are single elements.  image: elements of one of x.  parts: of the rows; panels: of the
+   the result; flat: where windows are single elements, rows are pieces of the image, the last one what is left; places: of an image.
+   image: elements of one of x.  parts: of the rows; panels: of the
    channels.  turned: all panels of filters, if they are kept. */
 typedef struct {
     const dy_blocks *w;
@@ -145,7 +146,7 @@ typedef struct {
     const DY_T *x, *filters, *turned, *scale, *shift, *residual;
     DY_T *y;
     int32_t *where;
-    int64_t plane, row, deep, image, taps, rows, columns, parts, panels;
+    int64_t plane, row, deep, image, taps, rows, columns, places, flat, parts, panels;
     expected coming;
 } blocked_windows;
 
@@ -218,6 +219,9 @@ static const DY_T *row_of(const blocked_windows *b, const int64_t r)
     return b->x + r / b->rows * b->image + r % b->rows * b->w->stride[0] * b->row;
 }
 
+/* The first place of a row of the result, also of the one behind the last. */
+static int64_t place_of_row(const blocked_windows *b, const int64_t i) { return least(b->places, i * b->columns); }
+
 /* One panel of channels of some rows of some images. */
 static void panel_of(const blocked_windows *b, const int64_t panel, const int64_t begin, const int64_t end, expected coming)
 {
@@ -229,7 +233,7 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
     const int64_t places = half ? HALF_PLACES : PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
     const int64_t off = here.in / b->deep * b->plane;
     const even_tiles of_row = cut_evenly(b->columns, places);
-    block_tiles *const *const scattered = half || b->rows == 1 ? 0 : scattered_tiles_of(b->columns);
+    block_tiles *const *const scattered = half || b->flat || b->rows == 1 ? 0 : scattered_tiles_of(b->columns);
     block_tiles *const *const of = scattered ? scattered : half ? half_tiles_of(step, together) : tiles_of(channels, step, together);
     around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
                 b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0, 0, {0}};
@@ -246,10 +250,11 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
         const DY_T *from = row_of(b, begin) + off;
         for (int64_t r = begin, taken; r < end; r += taken) {
             const int64_t n = r / b->rows, i = r % b->rows;
-            taken = scattered ? least(end - r, b->rows - i) : 1;
-            const even_tiles tiles = taken == 1 ? of_row : cut_evenly(taken * b->columns, places);
+            taken = scattered || b->flat ? least(end - r, b->rows - i) : 1;
+            const int64_t first = place_of_row(b, i);
+            const even_tiles tiles = taken == 1 && !b->flat ? of_row : cut_evenly(place_of_row(b, i + taken) - first, places);
             const DY_T *const below = row_of(b, r + taken < end ? r + taken : begin) + off;
-            DY_T *const to = b->y + (n * out + o) * w->spots[0] * w->spots[1] + i * b->columns * BLOCK;
+            DY_T *const to = b->y + (n * out + o) * w->spots[0] * w->spots[1] + first * BLOCK;
             for (int64_t t = 0, p = 0, q; t < tiles.count; t++, p = q) {
                 q = p + places_of_tile(&tiles, t);
                 for (int64_t s = p; scattered && s < q; s++)
@@ -323,9 +328,10 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
         x = all.to;
     }
     const int flat = single && w->image[1] == w->spots[1] && w->stride[0] == 1 && w->stride[1] == 1;
-    blocked_windows b = {w, groups, x, filters, 0, scale, shift, residual, y, (int32_t *)memory, plane, row, deep,
-                         planes / w->batch * plane, taps,
-                         flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1], 0, panels_of(w, &groups), {0, 0}};
+    const int64_t places = w->spots[0] * w->spots[1];
+    blocked_windows b = {w, groups, x, filters, 0, scale, shift, residual, y, (int32_t *)memory, plane, flat ? MOST_PLACES * deep : row,
+                         deep, planes / w->batch * plane, taps, flat ? (places + MOST_PLACES - 1) / MOST_PLACES : w->spots[0],
+                         flat ? MOST_PLACES : w->spots[1], places, flat, 0, panels_of(w, &groups), {0, 0}};
     const all_filters all = {&groups, filters, b.panels, w->kernel[0] * w->kernel[1]};
     b.turned = kept_filters(w, filters, DY_BLOCKS_DIRECT, b.panels * taps * PANEL, turn_all, &all);
     b.parts = parts_of(&b);

@@ -112,7 +112,7 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
 {
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots), wide = turned_width(w->out);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
+    const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int plane = is_plane(w);
     const int64_t images = images_together(w, DEPTH), columns = rounded(images * useful);
@@ -149,7 +149,7 @@ static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY
     const DY_T *const block = at_hand(own_block);
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
+    const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int64_t span = span_of(&at), summed = w->out * taps * WIDTH;
     int64_t *const where = memory(rounded(taps) * 8 + (l.total + summed) * sizeof(DY_T));
@@ -196,7 +196,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
+    const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const int64_t way = way_of_grad_weight(w);
     if (way == DY_FEW_FILTERS) {
         if (grad_weight_few(w, x, y, filters))

@@ -13,7 +13,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
+    const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int patches = w->algorithm != DY_IN_PLACE && are_patches(w), sparse = patches || gathers(w, &at, w->out);
     const int plane = patches || !sparse && is_plane(w);

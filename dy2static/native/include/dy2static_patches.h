@@ -29,7 +29,7 @@ static void find_patches(const dy_windows *w, const int64_t images, int64_t *whe
     for (int64_t i = 0; i < images; i++)
         for (int64_t q = 0; q < useful; q++) {
             const int64_t q0 = q / (w->spots[1] * w->spots[2]), q1 = q / w->spots[2] % w->spots[1], q2 = q % w->spots[2];
-            *from++ = i * w->groups * w->in * count(w->image) + q0 * w->stride[0] * slice + q1 * w->stride[1] * row + q2 * w->stride[2];
+            *from++ = i * step_of_x(w) + q0 * w->stride[0] * slice + q1 * w->stride[1] * row + q2 * w->stride[2];
             *to++ = i * next + q;
         }
 }

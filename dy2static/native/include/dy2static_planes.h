@@ -17,6 +17,7 @@ static inline int64_t most(const int64_t a, const int64_t b) { return a > b ? a 
 static inline int64_t least(const int64_t a, const int64_t b) { return a < b ? a : b; }
 static inline int64_t rounded(const int64_t n) { return (n + 15) / 16 * 16; }
 static inline int64_t floor_div(const int64_t a, const int64_t b) { return a / b - (a % b < 0); }
+static inline int64_t step_of_x(const dy_windows *w) { return w->next_x ? w->next_x : w->groups * w->in * count(w->image); }
 static inline int64_t step_of_y(const dy_windows *w) { return w->next_y ? w->next_y : w->groups * w->out * count(w->spots); }
 static inline int64_t packed_rows(const int64_t depth) { return (depth + DEPTH - 1) / DEPTH * STRIDE; }
 

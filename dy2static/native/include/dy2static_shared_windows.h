@@ -1,4 +1,4 @@
-/* Convolutions cut into shares for threads: images, or channels of the result where images are few.
+/* Convolutions cut into shares for threads: images, or groups or channels where images are few.
 
    Sums over images are made by shares where there are many places for each filter, on one thread, too, so that they are the
    same for any number of threads.  Whatever else is cut, each element is computed in the same way. */
@@ -8,28 +8,33 @@
 enum {
     SHARED = 1 << 21,                           /* multiplications for which it is worth to call others */
     SUMMED_PLACES = 2048,                       /* fewer do not repay that a share has sums of its own */
-    LEAST_CHANNELS = 32, TURNED_CHANNELS = 128, /* fewer do not repay that a share copies images for itself */
+    LEAST_CHANNELS = 32, TURNED_CHANNELS = 64,  /* fewer do not repay that a share copies images for itself */
     ADDED_CHANNELS = 12,                        /* of x: each share lays y into panels for itself */
     PACKING = 64,                               /* multiplications in the time in which one element is packed */
-    MOST_SUMS = 8
+    MOST_SUMS = 8,
+    ADDED_AT_ONCE = 1 << 14,                    /* elements of sums that a share adds */
+    CHECKED = 1 << 17                           /* filters that a share looks at */
 };
 
 typedef int convolution(const dy_windows *, const DY_T *, const DY_T *, DY_T *, const dy_after *);
+typedef int channels_of_x(const dy_windows *, const DY_T *y, const DY_T *filters, DY_T *x, int64_t begin, int64_t end, const dy_after *);
 
 typedef struct {
     convolution *function;
+    channels_of_x *channels;
     const dy_windows *windows;
     const DY_T *a, *b;                          /* the other operands, in the order of the function */
-    DY_T *result, *sums;
-    int64_t apart, next_a, next_result;         /* from one image, or channel, to the next */
+    DY_T *result;
+    int64_t next_a, next_b, next_result;        /* from one image, group or channel to the next */
     int *failed;
     const dy_after *after;
 } shared_windows;
 
-static int64_t work_of(const dy_windows *w)
-{
-    return w->batch * w->groups * w->out * w->in * count(w->kernel) * count(w->spots);
-}
+static int64_t image_of(const dy_windows *w) { return w->in * count(w->image); }
+static int64_t result_of(const dy_windows *w) { return w->out * count(w->spots); }
+static int64_t filters_of(const dy_windows *w) { return w->out * w->in * count(w->kernel); }
+
+static int64_t work_of(const dy_windows *w) { return w->batch * w->groups * filters_of(w) * count(w->spots); }
 
 /* How many shares: two for each thread, if there is so much work. */
 static int64_t shares_of(const dy_windows *w, const int64_t most_shares)
@@ -39,64 +44,108 @@ static int64_t shares_of(const dy_windows *w, const int64_t most_shares)
 
 static void fail(const shared_windows *s) { __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED); }
 
+/* The part of the windows that begins with this image, group or channel. */
+static void compute(const shared_windows *s, const dy_windows *part, const int64_t begin, const dy_after *after)
+{
+    if (s->function(part, s->a + begin * s->next_a, s->b + begin * s->next_b, s->result + begin * s->next_result, after))
+        fail(s);
+}
+
 static void some_images(const void *given, int64_t begin, int64_t end)
 {
     const shared_windows *const s = given;
     dy_windows part = *s->windows;
     const dy_after after = s->after ? (dy_after){s->after->all, s->after->count, begin} : (dy_after){0};
     part.batch = end - begin;
-    if (s->function(&part, s->a + begin * s->next_a, s->b, s->result + begin * s->next_result, &after))
-        fail(s);
+    compute(s, &part, begin, &after);
 }
 
 static int share_images(convolution *function, const dy_windows *w, const int64_t shares, const DY_T *a, const int64_t next_a,
                         const DY_T *filters, DY_T *result, const int64_t next_result, const dy_after *after)
 {
     int failed = 0;
-    const shared_windows all = {function, w, a, filters, result, 0, 0, next_a, next_result, &failed, after};
+    const shared_windows all = {function, 0, w, a, filters, result, w->groups * next_a, 0, w->groups * next_result, &failed, after};
     dy_share_freely(some_images, &all, w->batch, (w->batch + shares - 1) / shares);
     return failed;
 }
 
-/* Channels of y: with their filters they are results, or, where there is no function, with y they give filters. */
+static void some_groups(const void *given, int64_t begin, int64_t end)
+{
+    const shared_windows *const s = given;
+    dy_windows part = *s->windows;
+    part.groups = end - begin;
+    part.next_x = step_of_x(s->windows);
+    part.next_y = step_of_y(s->windows);
+    compute(s, &part, begin, 0);
+}
+
+/* Channels of y. */
 static void some_channels(const void *given, int64_t begin, int64_t end)
 {
     const shared_windows *const s = given;
-    const int64_t useful = count(s->windows->spots), filter = s->windows->in * count(s->windows->kernel);
     dy_windows part = *s->windows;
     part.out = end - begin;
-    part.next_y = s->windows->out * useful;
-    if (s->function ? s->function(&part, s->a, s->b + begin * filter, s->result + begin * useful, 0)
-                    : grad_weight(&part, s->a, s->b + begin * useful, s->result + begin * filter))
+    part.next_y = step_of_y(s->windows);
+    compute(s, &part, begin, 0);
+}
+
+/* Channels of x, for what is summed over those of y. */
+static void some_read_channels(const void *given, int64_t begin, int64_t end)
+{
+    const shared_windows *const s = given;
+    if (s->channels(s->windows, s->a, s->b, s->result, begin, end, 0))
         fail(s);
 }
 
-static int share_channels(convolution *function, const dy_windows *w, const int64_t shares, const DY_T *a, const DY_T *b, DY_T *result)
-{
-    int failed = 0;
-    const shared_windows all = {function, w, a, b, result, 0, 0, 0, 0, &failed, 0};
-    const int64_t step = (w->out / shares + 3) / 4 * 4;
-    dy_share_freely(some_channels, &all, w->out, step);
-    return failed;
-}
-
-/* Shares of images pack the filters, `filters` elements, each for itself: not so many that this takes an eighth of the time. */
-static int64_t image_shares(const dy_windows *w)
-{
-    const int64_t filters = w->groups * w->out * w->in * count(w->kernel);
-    return shares_of(w, least(w->batch, work_of(w) / (8 * PACKING * filters)));
-}
-
-static int64_t channel_shares(const dy_windows *w, const int64_t least_channels)
-{
-    return w->groups > 1 ? 1 : shares_of(w, w->out / least_channels);
-}
-
-/* What comes after shares of channels, none of which has made an image as a whole. */
-static void finish_shared(const int failed, const dy_after *after)
+/* What comes after shares of groups or channels, none of which has made an image as a whole. */
+static int finish_shared(const int failed, const dy_after *after)
 {
     for (int64_t k = 0; !failed && after && k < after->count; k++)
         dy_share(after->all[k].body, after->all[k].given, after->all[k].count, after->all[k].step);
+    return failed;
+}
+
+/* So many channels of a share, of `channels`. */
+static int64_t channels_of_share(const int64_t channels, const int64_t shares) { return (channels / shares + 3) / 4 * 4; }
+
+/* Shares of images pack the filters for themselves: not so many that this takes an eighth of the time. */
+static int64_t image_shares(const dy_windows *w)
+{
+    return shares_of(w, least(w->batch, work_of(w) / (8 * PACKING * w->groups * filters_of(w))));
+}
+
+/* Shares of groups if there are several, else of channels, with `least_channels` of them at least. */
+static int64_t part_shares(const dy_windows *w, const int64_t channels, const int64_t least_channels)
+{
+    return shares_of(w, w->groups > 1 ? w->groups : channels / least_channels);
+}
+
+static int share_groups(convolution *function, const dy_windows *w, const int64_t shares, const DY_T *a, const int64_t next_a,
+                        const DY_T *b, const int64_t next_b, DY_T *result, const int64_t next_result)
+{
+    int failed = 0;
+    const shared_windows all = {function, 0, w, a, b, result, next_a, next_b, next_result, &failed, 0};
+    dy_share_freely(some_groups, &all, w->groups, (w->groups + shares - 1) / shares);
+    return failed;
+}
+
+/* Channels of y: with their filters they are results, or with y they give filters; next_b, next_result: from one to the next. */
+static int share_channels(convolution *function, const dy_windows *w, const int64_t shares, const DY_T *a, const DY_T *b,
+                          const int64_t next_b, DY_T *result, const int64_t next_result)
+{
+    int failed = 0;
+    const shared_windows all = {function, 0, w, a, b, result, 0, next_b, next_result, &failed, 0};
+    dy_share_freely(some_channels, &all, w->out, channels_of_share(w->out, shares));
+    return failed;
+}
+
+static int share_read_channels(channels_of_x *channels, const dy_windows *w, const int64_t shares, const DY_T *y, const DY_T *filters,
+                               DY_T *x)
+{
+    int failed = 0;
+    const shared_windows all = {0, channels, w, y, filters, x, 0, 0, 0, &failed, 0};
+    dy_share_freely(some_read_channels, &all, w->in, channels_of_share(w->in, shares));
+    return failed;
 }
 
 static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
@@ -105,32 +154,34 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
         return 0;
     if (is_depthwise(w))
         return share_depthwise(depthwise_forward, 0, w, x, filters, y, after);
-    const int64_t images = image_shares(w), channels = channel_shares(w, LEAST_CHANNELS);
-    if (images < 2 && channels < 2)
+    const int64_t images = image_shares(w), parts = part_shares(w, w->out, LEAST_CHANNELS);
+    if (images < 2 && parts < 2)
         return forward(w, x, filters, y, after);
-    if (images >= least(channels, dy_team->threads))
-        return share_images(forward, w, images, x, w->groups * w->in * count(w->image), filters, y,
-                            w->groups * w->out * count(w->spots), after);
-    const int failed = share_channels(forward, w, channels, x, filters, y);
-    finish_shared(failed, after);
-    return failed;
+    if (images >= least(parts, dy_team->threads))
+        return share_images(forward, w, images, x, image_of(w), filters, y, result_of(w), after);
+    if (w->groups > 1)
+        return finish_shared(share_groups(forward, w, parts, x, image_of(w), filters, filters_of(w), y, result_of(w)), after);
+    return finish_shared(share_channels(forward, w, parts, x, filters, filters_of(w) / w->out, y, count(w->spots)), after);
 }
 
-/* Channels of x. */
-static void some_added(const void *given, int64_t begin, int64_t end)
+typedef struct {
+    const DY_T *filters;
+    int *failed;
+} checked_filters;
+
+static void check_filters(const void *given, int64_t begin, int64_t end)
 {
-    const shared_windows *const s = given;
-    if (added_channels(s->windows, s->a, s->b, s->result, begin, end, 0))
-        fail(s);
+    const checked_filters *const c = given;
+    if (!are_finite(c->filters + begin, end - begin))
+        __atomic_store_n(c->failed, 1, __ATOMIC_RELAXED);
 }
 
-static int share_added(const dy_windows *w, const int64_t shares, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
+static int are_filters_finite(const dy_windows *w, const DY_T *filters)
 {
     int failed = 0;
-    const shared_windows all = {0, w, y, filters, x, 0, 0, 0, 0, &failed, 0};
-    dy_share_freely(some_added, &all, w->in, (w->in + shares - 1) / shares);
-    finish_shared(failed, after);
-    return failed;
+    const checked_filters all = {filters, &failed};
+    dy_share_freely(check_filters, &all, w->groups * filters_of(w), CHECKED);
+    return !failed;
 }
 
 /* A filter that is not finite fails where it is multiplied by the zeros around y, too: these products are not part of the sum. */
@@ -139,55 +190,79 @@ static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *fil
     if (!w->batch)
         return 0;
     const int adds = adds_windows(w), depthwise = is_depthwise(w);
-    if ((depthwise || !adds) && !are_finite(filters, w->groups * w->out * w->in * count(w->kernel)))
+    if ((depthwise || !adds) && !are_filters_finite(w, filters))
         return 1;
     if (depthwise)
         return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
-    const int64_t shares = image_shares(w), channels = adds && w->groups == 1 ? shares_of(w, w->in / ADDED_CHANNELS) : 1;
-    if (shares < 2 && channels < 2)
-        return (adds ? added_windows : transposed)(w, y, filters, x, after);
-    if (shares < least(channels, dy_team->threads))
-        return share_added(w, channels, y, filters, x, after);
-    return share_images(adds ? added_windows : transposed, w, shares, y, w->groups * w->out * count(w->spots), filters, x,
-                        w->groups * w->in * count(w->image), after);
+    convolution *const whole = adds ? added_windows : transposed;
+    const int64_t images = image_shares(w), parts = part_shares(w, w->in, adds ? ADDED_CHANNELS : LEAST_CHANNELS);
+    if (images < 2 && parts < 2)
+        return whole(w, y, filters, x, after);
+    if (images >= least(parts, dy_team->threads))
+        return share_images(whole, w, images, y, result_of(w), filters, x, image_of(w), after);
+    if (w->groups > 1)
+        return finish_shared(share_groups(whole, w, parts, y, result_of(w), filters, filters_of(w), x, image_of(w)), after);
+    return finish_shared(share_read_channels(adds ? added_channels : transposed_channels, w, parts, y, filters, x), after);
 }
 
-/* The first share writes to the result, the others to `sums`. */
+static int gradient(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters, const dy_after *after)
+{
+    (void)after;
+    return grad_weight(w, x, y, filters);
+}
+
+/* Shares of `each` images with sums of their own: the first one writes to the result, the others to `sums`, `size` elements each. */
+typedef struct {
+    shared_windows of_images;
+    DY_T *sums;
+    int64_t each, size;
+} summed_images;
+
 static void some_summed(const void *given, int64_t begin, int64_t end)
 {
-    const shared_windows *const s = given;
-    const int64_t size = s->windows->groups * s->windows->out * s->windows->in * count(s->windows->kernel);
-    dy_windows part = *s->windows;
-    part.batch = end - begin;
-    if (grad_weight(&part, s->a + begin * s->next_a, s->b + begin * s->next_result,
-                    begin ? s->sums + (begin / s->apart - 1) * size : s->result))
-        fail(s);
+    const summed_images *const s = given;
+    shared_windows some = s->of_images;
+    some.result = begin ? s->sums + (begin / s->each - 1) * s->size : some.result;
+    some_images(&some, begin, end);
+}
+
+/* Adds sums to the result, those of all shares. */
+static void add_sums(const void *given, int64_t begin, int64_t end)
+{
+    const summed_images *const s = given;
+    const int64_t others = (s->of_images.windows->batch + s->each - 1) / s->each - 1;
+    for (int64_t k = 0; k < others; k++)
+        for (int64_t i = begin; i < end; i++)
+            s->of_images.result[i] += s->sums[k * s->size + i];
 }
 
 static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
 {
     if (is_depthwise(w))
         return share_depthwise(depthwise_grad_weight, 1, w, x, y, filters, 0);
-    const int64_t useful = count(w->spots), size = w->groups * w->out * w->in * count(w->kernel);
+    const int64_t useful = count(w->spots), size = w->groups * filters_of(w);
     if (!w->batch) {
         memset(filters, 0, size * sizeof(DY_T));
         return 0;
     }
     const int64_t summed = least(least(MOST_SUMS, w->batch), least(w->batch * useful / SUMMED_PLACES, work_of(w) / (SHARED / 2)));
-    const int64_t channels = channel_shares(w, TURNED_CHANNELS);
+    const int64_t wanted = part_shares(w, w->out, TURNED_CHANNELS);
+    const int64_t parts = wanted < 2 || w->groups > 1 || is_plane(w) ? wanted : least(wanted, dy_team->threads);    /* all copy x */
+    if (summed < 2 && parts < 2)
+        return grad_weight(w, x, y, filters);
+    if (summed < 2 && w->groups > 1)
+        return share_groups(gradient, w, parts, x, image_of(w), y, result_of(w), filters, filters_of(w));
     if (summed < 2)
-        return channels > 1 ? share_channels(0, w, channels, x, y, filters) : grad_weight(w, x, y, filters);
-    const int64_t apart = (w->batch + summed - 1) / summed, others = (w->batch + apart - 1) / apart - 1;
+        return share_channels(gradient, w, parts, x, y, useful, filters, filters_of(w) / w->out);
+    const int64_t each = (w->batch + summed - 1) / summed, others = (w->batch + each - 1) / each - 1;
     DY_T *const sums = memory_of(sums_key, others * size * sizeof(DY_T));
     if (!sums)
         return 1;
     int failed = 0;
-    const shared_windows all = {0, w, x, y, filters, sums, apart, w->groups * w->in * count(w->image),
-                                w->groups * w->out * useful, &failed, 0};
-    dy_share(some_summed, &all, w->batch, apart);
-    for (int64_t k = 0; k < others; k++)
-        for (int64_t i = 0; i < size; i++)
-            filters[i] += sums[k * size + i];
+    const shared_windows images = {gradient, 0, w, x, y, filters, w->groups * image_of(w), w->groups * result_of(w), 0, &failed, 0};
+    const summed_images all = {images, sums, each, size};
+    dy_share(some_summed, &all, w->batch, each);
+    dy_share(add_sums, &all, size, ADDED_AT_ONCE);
     return failed;
 }
 

@@ -50,10 +50,11 @@ static void find_class(class *c, const dy_windows *w, const int64_t *plane, cons
             where[o * c->found + t] = where[t] + o * count(plane);
 }
 
-/* Filters with channels turned, packed in blocks of DEPTH; some channels at a time, so that lines are read once. */
-static void pack_class(DY_T *rows, const class *c, const dy_windows *w, const DY_T *filters, const int64_t *met)
+/* Filters with channels turned, packed in blocks of DEPTH; some channels at a time, so that lines are read once.  next: from the
+   filters of one channel of y to the next. */
+static void pack_class(DY_T *rows, const class *c, const dy_windows *w, const DY_T *filters, const int64_t next, const int64_t *met)
 {
-    const int64_t taps = count(w->kernel), whole = c->found == taps, next = w->in * taps;
+    const int64_t taps = count(w->kernel), whole = c->found == taps;
     for (int64_t begin = 0, end; begin < w->in; begin = end) {
         end = least(w->in, begin + CHANNELS);
         for (int64_t o = 0; o < w->out; o++) {
@@ -110,9 +111,13 @@ static places places_of_classes(const dy_windows *w)
     return at;
 }
 
-static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
+/* Channels of each group from `begin` to `end` of x. */
+static int transposed_channels(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x, const int64_t begin,
+                               const int64_t end, const dy_after *after)
 {
-    const dy_windows flat = flattened(windows), *const w = &flat;
+    dy_windows flat = flattened(windows);
+    flat.in = end - begin;
+    const dy_windows *const w = &flat;
     const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel), kinds = count(w->stride), each = count(w->image);
     const places largest = places_of_classes(w);
     const int64_t *const plane = largest.plane, *const grid = largest.grid;
@@ -125,8 +130,8 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
         empty |= (w->kernel[axis] - 1) * w->dilate[axis] + 1 < w->stride[axis] || w->dilate[axis] > 1;
     }
     const int64_t depth = w->out * taps, packed = (depth / DEPTH + kinds) * STRIDE * w->in;
-    const int64_t total = rounded(count(plane) * w->out + SLACK), next_x = w->groups * w->in * each;
-    const int64_t next_y = step_of_y(w);
+    const int64_t total = rounded(count(plane) * w->out + SLACK), next_group = windows->in * each, next_x = step_of_x(windows);
+    const int64_t next_filter = windows->in * taps, next_y = step_of_y(w);
     const int sparse = gathers(w, &largest, w->in), is = !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / count(grid))) : 1, columns = rounded(images * each);
     const int64_t strips = strip_size(sparse, w->in, images * count(grid), &largest);
@@ -139,27 +144,29 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     int64_t *const from = met + rounded(depth), *const to = from + columns;
     DY_T *const planes = (DY_T *)(to + columns), *const rows = planes + total * images, *const parts = rows + packed;
     DY_T *const strip = parts + parts_size;
-    class end = {0};
+    class sizes = {0};
     for (int64_t k = 0; k < kinds; k++) {
         const int64_t r[3] = {k / (w->stride[1] * w->stride[2]), k / w->stride[2] % w->stride[1], k % w->stride[2]};
         class *const c = classes + k;
-        *c = end;
-        find_class(c, w, plane, lowest, reach, r, where + end.where, met + end.where);
+        *c = sizes;
+        find_class(c, w, plane, lowest, reach, r, where + sizes.where, met + sizes.where);
         if (sparse)
-            find_places(&c->at, images, from + end.begin, total, to + end.begin, kinds > 1 ? w->in * each : next_x);
-        end.where += c->found * w->out;
-        end.rows += packed_rows(c->found * w->out) * w->in;
-        end.begin += images * count(c->at.grid);
-        end.parts += w->in * count(c->at.grid);
+            find_places(&c->at, images, from + sizes.begin, total, to + sizes.begin, kinds > 1 ? w->in * each : next_x);
+        sizes.where += c->found * w->out;
+        sizes.rows += packed_rows(c->found * w->out) * w->in;
+        sizes.begin += images * count(c->at.grid);
+        sizes.parts += w->in * count(c->at.grid);
     }
-    if (empty)                                      /* elements that no tap meets */
-        memset(x, 0, w->batch * next_x * sizeof(DY_T));
+    x += begin * each;
+    filters += begin * taps;
+    for (int64_t k = 0; empty && k < w->batch * w->groups; k++)         /* elements that no tap meets */
+        memset(x + k / w->groups * next_x + k % w->groups * next_group, 0, w->in * each * sizeof(DY_T));
     for (int64_t g = 0; g < w->groups; g++) {
         for (const class *c = classes; c < classes + kinds; c++)
-            pack_class(rows + c->rows, c, w, filters + g * w->out * w->in * taps, met + c->where);
+            pack_class(rows + c->rows, c, w, filters + g * w->out * next_filter, next_filter, met + c->where);
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
-            DY_T *const result = x + n * next_x + g * w->in * each;
+            DY_T *const result = x + n * next_x + g * next_group;
             for (int64_t i = 0; i < here && !is; i++) {
                 const DY_T *const image = y + (n + i) * next_y + g * w->out * count(w->spots);
                 DY_T *const target = planes + i * total;
@@ -184,6 +191,11 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
         }
     }
     return 0;
+}
+
+static int transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
+{
+    return transposed_channels(w, y, filters, x, 0, w->in, after);
 }
 
 #endif

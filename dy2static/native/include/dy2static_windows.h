@@ -14,7 +14,7 @@ typedef struct {
     int64_t batch, groups, in, out;             /* channels of one group */
     int64_t image[3], kernel[3], spots[3];      /* sizes of x, of the filters, of y; where there are fewer axes, 1 first */
     int64_t stride[3], pad[3], dilate[3];
-    int64_t next_y;                             /* from one image of y to the next, where that is more than it has; else 0 */
+    int64_t next_x, next_y;                     /* from one image of x, of y to the next, where that is more than it has; else 0 */
     int64_t algorithm;                          /* one of these, if it is for these windows */
 } dy_windows;
 

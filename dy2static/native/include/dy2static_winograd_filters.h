@@ -14,7 +14,8 @@ enum {
     NEAR_SQUARES = 1 << 17,                             /* transformed elements that stay in the second cache with sums */
     AT_ONCE = 1 << 21,                                  /* those up to which all squares are summed at once */
     SHARE_SQUARES = 512,                                /* of a share that has sums of its own, at least */
-    MOST_SHARES = 8, SHARED_REGIONS = 16                /* with more sums, a share would take too much memory */
+    MOST_SHARES = 8, SHARED_REGIONS = 16,               /* with more sums, a share would take too much memory */
+    ADDED_AT_ONCE = 1 << 14                             /* elements of sums that a share adds */
 };
 
 /* Squares of some images.  x, y: in blocks of channels; v, u: the transformed squares from `begin` on, u in panels; m: the sums of
@@ -267,6 +268,16 @@ static void some_sums(const void *given, int64_t begin, int64_t end)
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
 }
 
+/* Adds the sums of all shares but the first one to the result. */
+static void add_sums(const void *given, int64_t begin, int64_t end)
+{
+    const filter_shares *const s = given;
+    const int64_t others = (s->w->batch + s->each - 1) / s->each - 1, size = s->w->in * s->w->out * 9;
+    for (int64_t k = 0; k < others; k++)
+        for (int64_t i = begin; i < end; i++)
+            s->filters[i] += s->sums[k * size + i];
+}
+
 /* The filters from x and y; `direct` computes the same, and what this does not take. */
 static int winograd_filters(const dy_windows *w, dy_filters_f32 *direct, const DY_T *x, const DY_T *y, DY_T *filters)
 {
@@ -283,9 +294,8 @@ static int winograd_filters(const dy_windows *w, dy_filters_f32 *direct, const D
         dy_share(some_sums, &all, w->batch, each);
     if (failed)
         return direct(w, x, y, filters);
-    for (int64_t k = 0; k < others; k++)
-        for (int64_t i = 0; i < size; i++)
-            filters[i] += sums[k * size + i];
+    if (others)
+        dy_share(add_sums, &all, size, ADDED_AT_ONCE);
     return 0;
 }
 
