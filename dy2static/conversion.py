@@ -89,7 +89,7 @@ def _inner(node: gast.AST, around: gast.FunctionDef, class_name: Optional[str]) 
         made = definition_of(made)
     made.decorator_list, made.is_lambda, made.class_name = [], is_lambda, class_name
     made.postponed = around.postponed
-    for name in ("names", "bound", "deleted", "keywords"):
+    for name in ("names", "bound", "deleted", "keywords", "attributes"):
         setattr(made, name, set(getattr(around, name)))
     made.names.add(made.name)
     return made

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
 from ..heap.dict_shadows import ShadowDict
+from ..heap.function_attributes import stop_at_parts
 from ..heap.library_writes import stop_library_writes
 from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
@@ -149,6 +150,8 @@ class BuiltinCalls:
 
     def _of_method(self, function: Callable, method: Any, *rest: Any) -> None:
         """Rely on the attribute of a method that is asked for, or on its absence; those of other functions are guarded already."""
+        if function is getattr and rest:
+            stop_at_parts(self.capture, method, fixed(rest[0]))
         method = method.__func__ if type(method) is types.MethodType else method
         if type(method) is not types.FunctionType or method not in self.capture.heap.objects.methods:
             return

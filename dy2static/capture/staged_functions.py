@@ -5,6 +5,7 @@ import dis
 import types
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple, Type
 
+from ..heap import aliases
 from ..heap.dict_shadows import ShadowDict
 from ..heap.heap import Heap
 from ..heap.ownership import is_library
@@ -60,7 +61,7 @@ class StagedFunctions:
 
     def _instantiate(self, function: types.FunctionType) -> types.FunctionType:
         loaded = hooks.convert(function)
-        cells = {name: self._cell(cell, name) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
+        cells = {name: self._cell(cell) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
         space = self._shadow_globals(function.__globals__)
         if isinstance(space, ShadowDict):
             for name in unseen_globals(function.__code__):
@@ -87,27 +88,26 @@ class StagedFunctions:
             if is_library(real.get("__name__", "")):
                 known = real
             else:
-                known = ShadowDict(self.capture.heap, real, self.capture.heap.source(Constant, None, real))
+                known = aliases.of_module(self.capture.heap, real, self.capture.heap.source(Constant, None, real))
                 own = {"__builtins__": self.capture.imports.builtins}
                 if "__name__" in real:
                     own["__name__"] = real["__name__"]
                 for name, value in own.items():         # Python reads these past any subclass of dict
                     dict.__setitem__(known, name, value)
                     known.loaded[name] = known.original[name] = value
-                self.capture.heap.containers.append(known)
             self._globals[id(real)] = known
         return known
 
-    def _cell(self, cell: Any, name: str) -> Any:
+    def _cell(self, cell: Any) -> Any:
         if id(cell) not in self.cells:
-            self.cells[id(cell)] = ShadowCell(self.capture.heap, cell, name)
+            self.cells[id(cell)] = ShadowCell(self.capture.heap, cell)
         return self.cells[id(cell)].shadow
 
 
 class ShadowCell:
     """The shadow of a closure cell."""
 
-    def __init__(self, heap: Heap, real: Any, name: str):
+    def __init__(self, heap: Heap, real: Any):
         self.real = real
         self.source = heap.source(Constant, None, real)
         self.shadow = types.CellType()
@@ -117,7 +117,7 @@ class ShadowCell:
         except ValueError:
             heap.guard(CellEmpty(self.source))
         else:
-            self.shadow.cell_contents = value if name == "__class__" else heap.shadow(value, contents)
+            self.shadow.cell_contents = heap.shadow(value, contents)
         self.before = self.initial = contents_of(self.shadow)
 
     def changes(self) -> List[Tuple[Source, Type[Write], Any, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from ..capture_context import CaptureContext
 from ..heap.collection_shadows import ShadowDeque
+from ..heap.function_attributes import stop_at_parts
 from ..heap.library_writes import stop_library_writes
 from ..heap.list_shadows import ShadowList
 from ..ir.building import building
@@ -273,7 +274,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
     "list_": _list, "list_of": _list_of, "for_": _for, "trips": _trips, "in_": _in, "item": item,
-    "owner": stop_library_writes,
+    "owner": stop_library_writes, "holder": stop_at_parts,
     "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
     "read": lambda capture, maybe: staging_of(capture).read(maybe) if type(maybe) is Maybe else NotImplemented,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections.abc
+import decimal
 import enum
 import functools
 import os
@@ -31,21 +32,24 @@ from ..record.paths import (
     InstanceDict,
     Item,
     Namespace,
+    Shown,
     Source,
     Sources,
     contents_path,
     family,
+    shown_by,
     stands_for,
     with_siblings,
 )
 from ..runtime.definitions import Definitions
 from ..runtime.devices import DEVICES
 from ..runtime.staticness import is_static_function, is_static_method
-from . import reads
+from . import aliases, reads
 from .aborts import CaptureAborted
 from .attributes import Attributes
 from .class_attributes import ClassAttributes
 from .collection_shadows import COLLECTIONS
+from .decimals import rely_on_decimals
 from .dict_shadows import ShadowDict
 from .function_attributes import own_attributes
 from .list_shadows import ShadowList
@@ -111,6 +115,7 @@ class Heap:
         self._reals: Dict[int, Any] = {}
         self._apart: Dict[int, Source] = {}
         self._origins: Dict[int, Source] = {}
+        self._nans: Dict[int, Tuple[float, Source]] = {}
         self.objects, self.attributes, self.class_attributes = Objects(self), Attributes(self), ClassAttributes(self)
         self.is_disposed = False
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
@@ -142,6 +147,8 @@ class Heap:
 
     def rely_on_names(self, function: Any) -> None:
         """Guard that the names of a library's function, which is about to be called, go on standing for it."""
+        if type(function) in (type, types.BuiltinFunctionType) and function.__module__ == "decimal":
+            rely_on_decimals(self, function)
         for module, name in names_of(function):
             self.definitions.add_name(module, name)
 
@@ -182,6 +189,8 @@ class Heap:
         if is_immutable(real):
             self.objects.check_class(kind)
             self.guard(IdentityMatch(source, real))
+            if kind is decimal.Decimal:
+                rely_on_decimals(self)
             if hasattr(real, "__dict__"):
                 self._immutable.append(real)
             return real
@@ -252,7 +261,15 @@ class Heap:
             self.guard(TypeMatch(source, type(real)))
             return self.capture.inputs.number(source, real, _NUMBERS[type(real)])
         self.guard(EqualsMatch(source, real))
+        if real != real:
+            self._distinguish(real, source)
         return real
+
+    def _distinguish(self, nan: float, source: Source) -> None:
+        """Rely on which of the NaNs that are read are one object: by that, ``in`` finds them, and lists of them are equal."""
+        known = self._nans.setdefault(id(nan), (nan, source))
+        if known[1] is not source:
+            self.guard(SameObject(source, known[1]))
 
     def _make(self, real: Any, source: Source) -> Any:
         kind = type(real)
@@ -332,7 +349,9 @@ class Heap:
 
     def _proxy(self, real: types.MappingProxyType, source: Source) -> Any:
         self.guard(TypeMatch(source, types.MappingProxyType))
-        return types.MappingProxyType(self.track(ShadowDict(self, real, source)))      # type: ignore[arg-type]
+        if isinstance(source, InstanceDict):            # of a class
+            return types.MappingProxyType(self.track(ShadowDict(self, real, source)))      # type: ignore[arg-type]
+        return types.MappingProxyType(self.shadow(shown_by(real), self.source(Shown, source)))
 
     def _collection(self, real: Any, source: Source) -> Any:
         self.guard(TypeMatch(source, type(real)))
@@ -393,7 +412,8 @@ class Heap:
             for name in foreign_names(real):
                 self.definitions.add_name(real, name)
             return real
-        return ShadowModule(real.__name__, self.track(ShadowDict(self, real.__dict__, self.source(InstanceDict, source))))
+        names = aliases.of_module(self, real.__dict__, self.source(InstanceDict, source))
+        return ShadowModule(real.__name__, names, source)
 
     _MAKERS: Dict[type, Callable] = {
         tuple: _tuple, list: _list, dict: _dict, set: _set, np.ndarray: _array, types.FunctionType: _function,
@@ -412,8 +432,16 @@ class Heap:
 
     def has_met(self, real: Any) -> bool:
         """Whether there is a shadow or a symbolic value of this object."""
+        return self.known(real) is not None
+
+    def known(self, real: Any) -> Optional[Tuple[Any, Source]]:
+        """What stands for an object, and the path by which it was read first; None if it was not."""
         known = self._memo.get(id(real))
-        return known is not None and known[0] is real
+        return known[1:] if known is not None and known[0] is real else None
+
+    def remember(self, real: Any, made: Any, source: Source) -> None:
+        """Let something stand for an object from here on."""
+        self._memo[id(real)] = real, made, source
 
     def source_of(self, item: Any) -> Optional[Source]:
         """The path of the object that a shadow stands for; None for what is made during the capture."""
@@ -425,7 +453,7 @@ class Heap:
         if isinstance(item, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
             return self.origin(item)
         if type(item) is ShadowModule:
-            return object.__getattribute__(item, "_dy2static_attributes").source.parent
+            return object.__getattribute__(item, "_dy2static_source")
         return None
 
     def has_changed_containers(self) -> bool:
@@ -443,10 +471,9 @@ class Heap:
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         for owner, name, _ in self.objects.open_classes.assigned():
             raise CaptureAborted(f"attribute {name!r} of {owner.__name__ if isinstance(owner, type) else owner} is assigned")
-        objects = [source for real, made, source in self._memo.values()
-                   if isinstance(made, (ShadowBase, ShadowList, ShadowDict, ShadowSet, chainer.Variable))]
-        if len(objects) > 1:
-            self.guard(DistinctObjects(tuple(objects)))
+        for sources in (aliases.sources_of_objects(self._memo.values()), tuple([source for _, source in self._nans.values()])):
+            if len(sources) > 1:
+                self.guard(DistinctObjects(sources))
         if self.definitions:
             self.guard(DefinitionsMatch(self.definitions))
 

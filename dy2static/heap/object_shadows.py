@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class ShadowModule(types.ModuleType):
     """The shadow of a user's module: its names are read, guarded and written as those of an object."""
 
-    def __init__(self, name: str, attributes: ShadowDict):
+    def __init__(self, name: str, attributes: ShadowDict, source: Source):
         object.__setattr__(self, "_dy2static_attributes", attributes)
+        object.__setattr__(self, "_dy2static_source", source)
 
     def __getattribute__(self, name: str) -> Any:
         attributes = object.__getattribute__(self, "_dy2static_attributes")

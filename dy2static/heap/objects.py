@@ -14,6 +14,7 @@ from ..record.guards import AttributeAbsent
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots, Source
 from ..runtime.rule_states import counts_of
 from ..runtime.slots import SlotsView, slots_of
+from . import aliases
 from .attributes import is_of_user, lookup, owner_of
 from .dataclass import CONSTANTS, initialise, is_generated
 from .dict_shadows import ABSENT, ShadowDict
@@ -81,8 +82,10 @@ class Objects:
         base = base_of(cls)
         shadow = (base or object).__new__(self.shadow_class(cls))
         has_slots = base is None and not self._has_plain_instances(cls)
-        step, namespace = (Slots, SlotsView(real)) if has_slots else (InstanceDict, real.__dict__)
-        attributes = self.heap.track(ShadowDict(self.heap, namespace, self.heap.source(step, source)))
+        if has_slots:
+            attributes = self.heap.track(ShadowDict(self.heap, SlotsView(real), self.heap.source(Slots, source)))
+        else:
+            attributes = aliases.of_object(self.heap, real.__dict__, self.heap.source(InstanceDict, source))
         object.__setattr__(shadow, "__dict__", attributes)
         self.heap.counts.update([self.heap.source(Item, attributes.source, name) for name in counts_of(cls)])
         if base is not None:

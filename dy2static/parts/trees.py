@@ -256,6 +256,7 @@ def _described(made: gast.FunctionDef, like: gast.FunctionDef) -> gast.FunctionD
     """A tree with what `parse` notes on one."""
     made.names = {*like.names, RESERVED}
     made.bound, made.deleted, made.keywords = set(like.bound), set(like.deleted) | set(like.bound), set(like.keywords)
+    made.attributes = set(like.attributes)
     made.is_lambda, made.class_name, made.origin, made.holds = False, like.class_name, like.origin, -1
     made.postponed = like.postponed
     return made

@@ -65,7 +65,7 @@ def read_definition(node: Any, file: str, function: str, lines: Tuple[str, ...])
         tree = definition_of(tree)
         reader.names.add(tree.name)
     tree.names, tree.bound, tree.deleted = reader.names, reader.bound, reader.deleted
-    tree.keywords = reader.keywords
+    tree.keywords, tree.attributes = reader.keywords, reader.attributes
     return tree
 
 

@@ -65,6 +65,7 @@ class Reader:
 
     names: the identifiers that name variables in all that was read.  bound: those of them that something but a parameter
     binds; deleted: those that may come to have no value.  keywords: the names of arguments in calls.
+    attributes: the names of attributes.
     """
 
     _KINDS: Dict[type, _Kind] = {}
@@ -73,6 +74,7 @@ class Reader:
         self.file, self.function, self.lines = file, function, lines
         self.names: Set[str] = set()
         self.keywords: Set[str] = set()
+        self.attributes: Set[str] = set()
         self.bound: Set[str] = set()
         self.deleted: Set[str] = set()
         self._shared: Dict[type, gast.AST] = {}  # contexts and operators hold nothing
@@ -141,6 +143,9 @@ class Reader:
     def _keyword(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
         self.keywords.add(made["arg"])
 
+    def _attribute(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
+        self.attributes.add(made["attr"])
+
     def _handler(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
         """The name of a handler is a name in gast, too; it has no value after the handler."""
         if made["name"]:
@@ -148,7 +153,7 @@ class Reader:
             made["name"] = self.read(ast.Name(made["name"], _STORE), origin)
 
     #: What else is done for some kinds of nodes: by kind, a method that is given the fields of the new node.
-    _SPECIAL = {ast.Name: _name, ast.arg: _arg, ast.keyword: _keyword, ast.ExceptHandler: _handler}
+    _SPECIAL = {ast.Name: _name, ast.arg: _arg, ast.keyword: _keyword, ast.Attribute: _attribute, ast.ExceptHandler: _handler}
 
     def _kind(self, cls: Any) -> _Kind:
         kind = gast.Name if cls is ast.arg else getattr(gast, cls.__name__, None)

@@ -1,9 +1,10 @@
 """Paths: how every later call finds a value again that a capture has read.  One class for each step."""
 from __future__ import annotations
 
+import gc
 import re
 import threading
-from types import CellType
+from types import CellType, MappingProxyType
 from typing import Any, Callable, ClassVar, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, Type
 
 from chainer import Parameter, Variable
@@ -351,6 +352,25 @@ class Attribute(Source):
     @property
     def label(self) -> Optional[str]:
         return str(self.key)
+
+
+def shown_by(proxy: MappingProxyType) -> Any:
+    """The mapping that a read-only view of it shows."""
+    return gc.get_referents(proxy)[0]
+
+
+class Shown(Source):
+    """The mapping that a `types.MappingProxyType` shows."""
+
+    __slots__ = ()
+    word, words = "shown", "{}"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(shown_by, 'shown_by')}({parent})"
+
+    def read(self, parent: Any) -> Any:
+        return shown_by(parent)
 
 
 class CellContents(Source):

@@ -68,6 +68,13 @@ def owner(value: Any) -> Any:
     return value
 
 
+def holder(value: Any, name: str) -> Any:
+    """The object whose attribute ``name`` is read next: a part of a function, if it is one."""
+    if stage.capture is not None:
+        _staged("holder", value, name)
+    return value
+
+
 def call(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for ``function``: itself, or its staged form while a capture runs."""
     capture = stage.capture

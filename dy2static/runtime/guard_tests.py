@@ -1,7 +1,6 @@
 """Tests of guards that are more than one expression: arrays, equality that also separates 0.0 from -0.0 and 1 from True, cells."""
 from __future__ import annotations
 
-import functools
 import types
 from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
 
@@ -64,7 +63,6 @@ def check(table: GuardTable, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
     return table.python(args, kwargs)
 
 
-@functools.lru_cache(maxsize=256)
 def has_plain_dict(cls: type) -> bool:
     """Whether ``__dict__`` of an instance is the dict of its attributes, unless ``__getattribute__`` is overridden."""
     owner = next((base for base in cls.__mro__ if "__dict__" in vars(base)), None)

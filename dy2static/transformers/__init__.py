@@ -21,6 +21,7 @@ from dy2static.transformers.conditional_expressions import ConditionalExpression
 from dy2static.transformers.dict_displays import DictDisplays
 from dy2static.transformers.early_return import EarlyReturn
 from dy2static.transformers.f_strings import FStrings
+from dy2static.transformers.function_parts import FunctionParts
 from dy2static.transformers.if_else import IfElse
 from dy2static.transformers.list_displays import ListDisplays
 from dy2static.transformers.loops import Loops
@@ -34,6 +35,7 @@ from dy2static.transformers.unsupported import Unsupported
 PIPELINE: Tuple[Type[Transformer], ...] = (
     Unsupported,  # first: report everything wrong at once, on the user's own code
     AttributeWrites,  # on the user's assignments
+    FunctionParts,  # on attributes that the user reads
     SuperCalls,  # before any block is moved: `super()` would not know its method from inside a function
     Matches,  # before the jumps: these can then be in a case
     NamedExpressions,  # before all that looks at blocks: it makes new ones

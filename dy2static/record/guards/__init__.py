@@ -3,7 +3,16 @@ from typing import Dict, Tuple, Type
 
 from .arrays import ArrayLayout, ArrayMatch, ContentsMatch, IndicesInRange, VariableMatch
 from .base import Guard
-from .joint import DefinitionsMatch, DistinctObjects, ErrorsNotRaised, ExpressionMatch, NoOverlap, PlainReports, SameMemory
+from .joint import (
+    DecimalsMatch,
+    DefinitionsMatch,
+    DistinctObjects,
+    ErrorsNotRaised,
+    ExpressionMatch,
+    NoOverlap,
+    PlainReports,
+    SameMemory,
+)
 from .values import (
     AttributeAbsent,
     CellEmpty,
@@ -19,14 +28,14 @@ from .values import (
 
 __all__ = [
     "GUARDS", "SAVED_GUARDS", "Guard", "ArrayLayout", "ArrayMatch", "AttributeAbsent", "CellEmpty", "ContentsMatch",
-    "DefinitionsMatch", "DistinctObjects", "EqualsMatch", "ErrorsNotRaised", "ExpressionMatch", "IdentityMatch",
-    "IndicesInRange", "ItemTypesMatch", "KeyAbsent", "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports", "SameMemory",
-    "SameObject", "TypeMatch", "VariableMatch"]
+    "DecimalsMatch", "DefinitionsMatch", "DistinctObjects", "EqualsMatch", "ErrorsNotRaised", "ExpressionMatch",
+    "IdentityMatch", "IndicesInRange", "ItemTypesMatch", "KeyAbsent", "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports",
+    "SameMemory", "SameObject", "TypeMatch", "VariableMatch"]
 
 GUARDS: Tuple[Type[Guard], ...] = (
     TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, ItemTypesMatch, KeysMatch, KeyAbsent, AttributeAbsent, SameObject,
     CellEmpty, ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap,
-    SameMemory, DefinitionsMatch, PlainReports, ErrorsNotRaised)
+    SameMemory, DecimalsMatch, DefinitionsMatch, PlainReports, ErrorsNotRaised)
 
 #: Those that files may have, by what they call them.
 SAVED_GUARDS: Dict[str, Type[Guard]] = {kind.word: kind for kind in GUARDS if kind.word}

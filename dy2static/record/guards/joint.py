@@ -6,11 +6,12 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...runtime import definitions
 from ...runtime.array_writes import Relation, relation
+from ...runtime.decimals import decimal_settings
 from ...runtime.definitions import Definitions, Known
 from ...runtime.raised_errors import errors_are_raised
 from ...runtime.reports import reports_plainly
 from ..documents import need, pair_of
-from ..paths import Source
+from ..paths import InstanceDict, Source
 from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
 from ..text import commas
 from .base import Guard, JointGuard
@@ -76,11 +77,11 @@ class DistinctObjects(JointGuard):
     def broken(self, at: Callable[[Source], Any]) -> List[SameObject]:
         """The pairs of paths that lead to one object now."""
         first: Dict[int, Source] = {}
-        return [SameObject(source, other) for source in self.sources
+        return [SameObject(_owner(source), _owner(other)) for source in self.sources
                 for other in [first.setdefault(id(at(source)), source)] if other is not source]
 
     def said(self, out: FileOut) -> Optional[List[Any]]:
-        rows = [row for row in map(out.identity, self.sources) if row is not None]
+        rows = [row for row in map(out.identity, map(_owner, self.sources)) if row is not None]
         return [self.word, None, rows] if len(rows) > 1 else None
 
     @classmethod
@@ -191,6 +192,25 @@ class DefinitionsMatch(JointGuard):
 
 
 @dataclass(frozen=True, eq=False)
+class DecimalsMatch(JointGuard):
+    """Decimals are computed with this precision, rounding and so on.  Of a saved model, this must hold when it is saved."""
+
+    expected: Tuple[Any, ...]
+
+    def describe(self) -> str:
+        return "the context of `decimal` is as it was"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"{writer.constant(decimal_settings, 'decimals')}() != {self.expected!r}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return decimal_settings() == self.expected
+
+    def said(self, out: FileOut) -> None:
+        out.check(self)
+
+
+@dataclass(frozen=True, eq=False)
 class PlainReports(JointGuard):
     """A reporter of Chainer's own takes the reports of these objects, or none does.
 
@@ -231,6 +251,11 @@ class ErrorsNotRaised(JointGuard):
 
 #: What native code notes of where an array is.
 _BYTES_OF_PLACE = 24
+
+
+def _owner(source: Source) -> Source:
+    """The path of an object that is known by its ``__dict__``; any other path as it is."""
+    return source.parent if isinstance(source, InstanceDict) else source
 
 
 def _places(sources: Sequence[Source], table: TableWriter) -> Optional[List[int]]:
