@@ -66,6 +66,7 @@ _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.Bui
 _VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
+_CONFIGURATIONS = (chainer.config, chainer.global_config)       # what is read in them is guarded by itself
 _WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
 
@@ -170,7 +171,7 @@ class Heap:
         if kind is bool and self._varies(source):
             self.guard(TypeMatch(source, bool))
             return self.capture.inputs.truth(source, real)
-        if kind in _SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
+        if kind in _SINGLETONS or isinstance(real, enum.Enum) or any(real is own for own in _CONFIGURATIONS) or registered(real) is not None or \
                 is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
                 self.objects.check_class(kind)

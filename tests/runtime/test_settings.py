@@ -8,6 +8,7 @@ import chainer.links as L
 import numpy as np
 import pytest
 from against_eager import check, variable
+from chainer import config, global_config
 from chainer.backends import intel64
 
 from dy2static import not_to_static, to_static
@@ -153,6 +154,8 @@ CHANGES = {
     "a number": (lambda x: x * chainer.config.mine, [set_local(lambda i=i: i / 2) for i in range(6)], 2),
     "a global number": (lambda x: x * chainer.config.mine, [set_global(lambda i=i: i / 2) for i in range(6)], 2),
     "a global number, read there": (lambda x: x * chainer.global_config.mine, [set_global(lambda i=i: i / 2) for i in range(6)], 2),
+    "through names of the user's": (lambda x: x * config.mine * global_config.mine if config.train else x,
+                                    [set_global(lambda i=i: i / 2) for i in range(6)], 2),
     "local before global": (lambda x: x * getattr(chainer.config, "mine", 7),
                             [nothing, set_global(lambda: 3), set_local(lambda: 4), lambda: delattr(chainer.config, "mine"),
                              set_global(lambda: 4), nothing], None),
