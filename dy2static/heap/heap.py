@@ -171,8 +171,8 @@ class Heap:
         if kind is bool and self._varies(source):
             self.guard(TypeMatch(source, bool))
             return self.capture.inputs.truth(source, real)
-        if kind in _SINGLETONS or isinstance(real, enum.Enum) or any(real is own for own in _CONFIGURATIONS) or registered(real) is not None or \
-                is_static_function(real) and not is_static_method(real):
+        if kind in _SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
+                any(real is own for own in _CONFIGURATIONS) or is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
                 self.objects.check_class(kind)
                 self.rely_on_member(real)
