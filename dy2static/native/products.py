@@ -34,6 +34,9 @@ _TEXT = """
 #include "dy2static_gemm.h"
 #include "dy2static_large_products.h"
 
+/* Pieces are multiples of so many rows or columns: with whole tiles of rows one thread would have more than another. */
+enum {{ EVEN_ROWS = 4, EVEN_COLUMNS = 8, LONG_ROWS = 32 }};
+
 static void some_rows(const void *given, int64_t begin, int64_t end)
 {{
     const factors *const f = given;
@@ -51,19 +54,27 @@ static void some_columns(const void *given, int64_t begin, int64_t end)
 }}
 
 /* The size of about so many pieces: whole grains, and the last one is not so small that it would be computed otherwise.  Of sizes
-   up to twice the least one, that with which the thread that has most has least to do. */
+   up to twice the least one, or else of larger ones, that with which the thread that has most has least to do. */
 static int64_t piece(const int64_t count, const int64_t pieces, const int64_t grain, const int64_t least)
 {{
     const int64_t threads = dy_team ? dy_team->threads : 1, first = (count + pieces * grain - 1) / (pieces * grain) * grain;
     int64_t best = count, fewest = count;
-    for (int64_t step = first; step <= 2 * first && step < count; step += grain) {{
-        const int64_t shares = (count + step - 1) / step, most = (shares + threads - 1) / threads * step;
-        if (most < fewest && (count % step == 0 || count % step >= least)) {{
+    for (int64_t step = first; step < count && (step <= 2 * first || best == count); step += grain) {{
+        const int64_t shares = (count + step - 1) / step, rest = count - (shares - 1) * step, beside = shares % threads;
+        const int64_t most = shares / threads * step + (beside > 1 ? step : beside ? rest : 0);
+        if (most < fewest && (rest == step || rest >= least)) {{
             best = step;
             fewest = most;
         }}
     }}
     return best;
+}}
+
+/* So many pieces, or fewer that are long: all panels are read for each of them. */
+static int64_t long_pieces(const int64_t m, const int64_t pieces)
+{{
+    const int64_t threads = dy_team ? dy_team->threads : 1, fit = m / LONG_ROWS < threads ? threads : m / LONG_ROWS;
+    return fit < pieces ? fit : pieces;
 }}
 
 /* body: what is done with each part of C when it is there, or null. */
@@ -76,13 +87,15 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
     if (m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared} && (!turned || (repays_kept(k) && kept_panels(&all)))
-        && large_product(&all, piece(m, pieces, DY_ROWS, 1)))
+        && large_product(&all, piece(m, long_pieces(m, pieces), EVEN_ROWS, 1)))
         return;
     if (dy_team && work >= {shared}) {{
-        if (m > n || m >= 2 * HEIGHT)       /* pieces of columns pack all of A, each for itself */
-            dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : turned ? COLUMNS : 96, 16));
-        else
-            dy_share_freely(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
+        if (m > n || (m >= 2 * HEIGHT && !turned))
+            dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : turned || trans_a ? WIDTH : EVEN_ROWS, 16));
+        else {{                              /* of a turned product each piece packs all of A for itself: one for each thread */
+            const int64_t few = (turned ? 1 : 3) * dy_team->threads, wanted = few < pieces ? few : pieces;
+            dy_share_freely(some_columns, &all, n, piece(n, wanted, m == 1 ? 256 : m > WIDE_ROWS ? EVEN_COLUMNS : 4 * WIDTH, 2));
+        }}
         return;
     }}
     own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, body ? &all.after : 0);

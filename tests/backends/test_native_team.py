@@ -144,6 +144,39 @@ def test_products(threads, m, n, k):
     np.testing.assert_array_equal(found[2], found[0])
 
 
+#: Rows, columns and inner size of products that were once cut unevenly, or not at all.
+UNEVEN = [(1024, 256, 64), (256, 64, 256), (300, 300, 64), (100, 1000, 64), (200, 100, 128), (20, 800, 200), (1024, 30, 64)]
+
+
+@pytest.mark.parametrize("trans_a, trans_b", [(0, 0), (0, 1), (1, 0)])
+def test_products_are_cut_evenly(threads, trans_a, trans_b):
+    """Of two threads, the one that has most has little more than half."""
+    body_of = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *2 * [ctypes.c_int64])
+    run, found = ctypes.CFUNCTYPE(None, body_of, ctypes.c_void_p, *2 * [ctypes.c_int64]), []
+
+    @run
+    def shared(body, given, count, step):
+        begins = range(0, count, abs(step))
+        middle = begins[len(begins) // 2]
+        found.append(max(middle, count - middle) / count)
+        for begin in begins:
+            body(given, begin, min(begin + abs(step), count))
+
+    class Team(ctypes.Structure):
+        _fields_ = [("run", run), ("threads", ctypes.c_int64)]
+
+    library = compiler.build(products.text("f32", shared=4), products._FLAGS)
+    team_of_two = Team(shared, 2)
+    library.find("dy2static_set_team")(ctypes.byref(team_of_two))
+    try:
+        for m, n, k in UNEVEN:
+            found.clear()
+            check(library.address("product"), "f32", m, n, k, trans_a, trans_b)
+            assert found and found[-1] <= 0.6, (m, n, k, found)
+    finally:
+        library.find("dy2static_set_team")(ctypes.c_void_p(team.address()))
+
+
 #: Convolutions of which images, channels, or sums over images are shared.
 WINDOWS = {
     "images": windows(9, 1, 8, 12, (17, 16), (3, 3), pad=(1, 1)),

@@ -96,8 +96,13 @@ DY_INLINE int64_t pack_squares(const int64_t depth, const int64_t columns, const
 #ifdef DY_SQUARES
     for (; sizeof(DY_T) == sizeof(float) && j + 16 <= columns; j += 16) {
         int64_t l = 0;
-        for (; l + 16 <= depth; l += 16)
+        for (; l + 16 <= depth; l += 16) {
+            const int64_t soon = l + FETCHED * LINE;
+#pragma GCC unroll 16
+            for (int64_t row = j; row < j + 16; row++)      /* of these rows, or of the next ones */
+                __builtin_prefetch(b + row * ldb + (soon < depth ? soon : 16 * ldb + soon - depth), 0, 2);
             turn_square((const float *)(b + j * ldb + l), ldb, (float *)(panel + l * width + j), width);
+        }
         for (; l < depth; l++)
             for (int64_t s = 0; s < 16; s++)
                 panel[l * width + j + s] = b[(j + s) * ldb + l];
