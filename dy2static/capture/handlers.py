@@ -25,6 +25,7 @@ from .kernels import KERNEL_HANDLERS
 from .recurrent_calls import RECURRENT
 from .rule_states import STATE_HANDLERS
 from .self_contained import is_self_contained
+from .sequence_sizes import OF_SEQUENCES
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -114,7 +115,7 @@ HANDLERS: Dict[Any, Callable] = {
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
-HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT, **STATE_HANDLERS})
+HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT, **STATE_HANDLERS, **OF_SEQUENCES})
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: _refuse("what becomes of warnings is changed")
                  for function in (warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)})

@@ -11,6 +11,8 @@ from chainer.utils.type_check import InvalidType
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import OURS, is_user_code
 from ..ir.dims import SizeNeeded
+from ..runtime import dy
+from ..symbolic.lists import StagedList
 
 #: What built-in exceptions hold beside arguments and attributes; of others that hold more, subclasses are not made again.
 _STATE = {SystemExit: ("code",), StopIteration: ("value",), ImportError: ("msg", "name", "path", "name_from"),
@@ -22,11 +24,23 @@ class Left(Exception):
     """Code of the user's raised an exception that is no `Exception`, as `SystemExit`."""
 
 
+#: Instructions of Python's that fail on numbers and containers that are what they are on this way through the function.
+_FAILING = {ZeroDivisionError: ("BINARY_", "INPLACE_"), IndexError: ("BINARY_SUBSCR",), KeyError: ("BINARY_SUBSCR",)}
+
+
 def is_raised(error: BaseException) -> bool:
-    """Whether a ``raise`` statement made the exception; others may come from what is symbolic."""
+    """Whether a ``raise`` statement made the exception, or Python for plain operands; others may come from what is symbolic."""
     step = _innermost(error)
-    return step is not None and step.tb_frame.f_code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"] and \
-        not (error.args and type(error.args[0]) is str and error.args[0].startswith("exceptions must derive"))
+    if step is None:
+        return False
+    code = step.tb_frame.f_code
+    if code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"]:
+        return not (error.args and type(error.args[0]) is str and error.args[0].startswith("exceptions must derive"))
+    if not all(type(part) in (str, int) for part in error.args):
+        return False
+    instruction = dis.opname[code.co_code[step.tb_lasti]]
+    by_python = (is_user_code(code) or code is dy.item.__code__) and instruction.startswith(_FAILING.get(type(error), ("none",)))
+    return by_python or type(error) is IndexError and code is StagedList.__getitem__.__code__
 
 
 def is_of_user_code(error: BaseException) -> bool:

@@ -179,9 +179,45 @@ def leaving_the_program(loss, x):
     return loss
 
 
+def mean_of_what_comes_before_a_large_one(loss, x):
+    total, n = 0, 0
+    for row in (loss, x[0] / 1000):
+        if row.array > 1e3:
+            break
+        total += row
+        n += 1
+    return total / n
+
+
+def of_an_empty_list(loss, x):
+    found = []
+    if loss.array < 1e3:
+        found.append(loss)
+    many.append(len(found))
+    return found[0] * x
+
+
+def of_a_tuple(loss, x):
+    weights = (1, 2)
+    if loss.array < 1e3:
+        weights = (1, 2, 3)
+    return loss * weights[2]
+
+
+def of_a_missing_key(loss, x):
+    losses = {"loss": loss}
+    if loss.array < 1e3:
+        losses["small"] = loss
+    try:
+        return losses["small"]
+    except KeyError as error:
+        raise Later(float(loss.array), 3) from error
+
+
 PROGRAMS = [*map(of_class, (Diverged, Later, Slotted, Denied, Ended, Told, Exit, KeyError)), with_attributes,
             attribute_of_a_built_in_one, raised_from_one_of_a_callee, three_in_a_chain, while_one_is_handled,
-            from_another_that_was_not_raised, in_finally, in_a_loop, after_a_loop_on_values, of_no_exception, leaving_the_program]
+            from_another_that_was_not_raised, in_finally, in_a_loop, after_a_loop_on_values, of_no_exception, leaving_the_program,
+            mean_of_what_comes_before_a_large_one, of_an_empty_list, of_a_tuple, of_a_missing_key]
 
 
 def shown(error, picture):

@@ -131,18 +131,6 @@ def tagger():
     return run, model
 
 
-def by_sections():
-    run, model = tagger()
-
-    def joined(xs, ts):
-        embedded = model.embed(F.concat(xs, axis=0))
-        sections = np.cumsum([len(x) for x in xs[:-1]])
-        ys = model.lstm(None, None, F.split_axis(embedded, sections, axis=0))[-1]
-        y = model.out(F.concat(ys, axis=0))
-        return F.softmax_cross_entropy(y, F.concat(ts, axis=0)), y
-    return joined, model
-
-
 def labelled(lengths):
     random = np.random.RandomState(0)
     return tuple([random.randint(0, n, k).astype("i") for k in lengths] for n in (9, 5))
@@ -174,6 +162,30 @@ def padded():
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="no C"))])
 def test_attention_over_padded_sequences(backend):
     function = compared(lambda: (np.random.seed(0), padded())[1], [(sequences(lengths),) for lengths in LENGTHS], backend)
+    assert function.stats()["captures"] == 1
+
+
+def converted():
+    """As Chainer's example of text classification: sections are sums of lengths, and a converter pads."""
+    model = chainer.Chain(embed=L.EmbedID(9, 3, ignore_label=-1), gru=L.NStepGRU(1, 3, 4, 0.0))
+
+    def run(xs, ts):
+        lengths = [len(x) for x in xs]
+        sums = np.cumsum(np.array(lengths))
+        parts = F.split_axis(model.embed(F.concat(xs, axis=0)), np.cumsum(lengths[:-1]), 0)
+        again = F.split_axis(F.concat(parts, axis=0), sums[:-1], 0)
+        last, _ = model.gru(None, list(again))
+        block, marks = chainer.dataset.concat_examples(list(zip(xs, [np.sqrt(t).astype("f") for t in ts])), padding=(-1, -np.inf))
+        block[:, 0] = 2
+        counts = np.array(lengths, "i")[:, None]
+        means = F.sum(model.embed(block), axis=1) / counts
+        return F.sum(last[-1] ** 2) + F.sum(means ** 2), last, means, chainer.Variable(marks)
+    return run, model
+
+
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="no C"))])
+def test_sections_at_sums_of_lengths_and_converters_that_pad(backend):
+    function = compared(lambda: (np.random.seed(0), converted())[1], [labelled(lengths) for lengths in LENGTHS], backend)
     assert function.stats()["captures"] == 1
 
 
