@@ -5,7 +5,10 @@
 #include "dy2static_flat.h"
 #include "dy2static_shares.h"
 
-enum { DEPTHWISE_SHARE = 1 << 19 };             /* multiplications for which it is worth to call another thread */
+enum {
+    DEPTHWISE_SHARE = 1 << 19,                  /* multiplications for which it is worth to call another thread */
+    DEPTHWISE_EACH = 512                        /* those in the time that a plane takes besides */
+};
 
 static int is_depthwise(const dy_windows *w)
 {
@@ -172,7 +175,7 @@ static int share_depthwise(int (*function)(const depthwise *, int64_t, int64_t),
 {
     int failed = 0;
     const dy_windows turned = upright(windows), *const w = &turned;
-    const int64_t work = w->batch * w->groups * w->out * count(w->kernel) * count(w->spots);
+    const int64_t work = w->batch * w->groups * w->out * (count(w->kernel) * count(w->spots) + DEPTHWISE_EACH);
     const int64_t shares = dy_team ? least(2 * dy_team->threads, work / DEPTHWISE_SHARE) : 1;
     const int64_t images = whole ? 1 : most(1, least(shares, w->batch));
     depthwise all = {w, a, b, result, after, 0, w->batch, function, &failed};

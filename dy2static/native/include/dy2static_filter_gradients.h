@@ -59,8 +59,9 @@ static void spread_rows(const dy_windows *w, const layout *l, const DY_T *y, con
 
 static int64_t turned_width(const int64_t channels) { return (channels + WIDTH - 1) / WIDTH * WIDTH; }
 
-/* to[l][o] = y[o][u + l] for channels of several images, zero from `channels` on to `width`; `next` lies between images. */
-static void turn_rows(DY_T *to, const int64_t width, const DY_T *y, const int64_t channels, const int64_t useful, const int64_t next,
+/* to[l][o] = y[o][u + l] for channels of several images, zero from `channels` on to `width`; `next` lies between images, `ld` between
+   rows of the result. */
+static void turn_rows(DY_T *to, const int64_t ld, const int64_t width, const DY_T *y, const int64_t channels, const int64_t useful, const int64_t next,
                       const int64_t u, const int64_t depth)
 {
     for (int64_t l = 0, length; l < depth; l += length) {
@@ -72,14 +73,14 @@ static void turn_rows(DY_T *to, const int64_t width, const DY_T *y, const int64_
             for (; o + 4 <= channels; o += 4) {
                 int64_t t = begin;
                 for (; t + 4 <= end; t += 4)
-                    transpose(from + o * useful + t, useful, to + (l + t) * width + o, width);
+                    transpose(from + o * useful + t, useful, to + (l + t) * ld + o, ld);
                 for (; t < end; t++)
                     for (int64_t s = 0; s < 4; s++)
-                        to[(l + t) * width + o + s] = from[(o + s) * useful + t];
+                        to[(l + t) * ld + o + s] = from[(o + s) * useful + t];
             }
             for (; o < width; o++)
                 for (int64_t t = begin; t < end; t++)
-                    to[(l + t) * width + o] = o < channels ? from[o * useful + t] : 0;
+                    to[(l + t) * ld + o] = o < channels ? from[o * useful + t] : 0;
         }
     }
 }
@@ -108,11 +109,17 @@ static void add_turned(const int64_t depth, const int64_t wide, const int64_t ta
     }
 }
 
-static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
+/* The filters of the channels of x in each group from `begin` to `end`. */
+static int grad_weight_turned(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters, const int64_t begin,
+                              const int64_t end)
 {
+    dy_windows part = *windows;
+    part.in = end - begin;
+    const dy_windows *const w = &part;
     const layout l = lay_out(w);
+    const int64_t next_filter = windows->in * count(w->kernel), group = windows->in * count(w->image);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots), wide = turned_width(w->out);
-    const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
+    const int64_t next_x = step_of_x(windows), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int plane = is_plane(w);
     const int64_t images = images_together(w, DEPTH), columns = rounded(images * useful);
@@ -125,21 +132,23 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
     DY_T *const planes = (DY_T *)(runs + DEPTH), *const panels = planes + l.total * images, *const sums = panels + wide * DEPTH;
     find_taps(where, &l, w);
     find_places(&at, images, from, plane ? next_x : l.total, to, next_y);
-    for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
+    x += begin * count(w->image);
+    filters += begin * count(w->kernel);
+    for (int64_t g = 0; g < w->groups; g++, filters += w->out * next_filter) {
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
             const DY_T *const rows = y + n * next_y + g * w->out * useful;
             for (int64_t i = 0; i < here && !plane; i++)
-                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
+                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * group);
             for (int64_t u = 0; u < here * useful; u += DEPTH) {
                 const int64_t depth = least(DEPTH, here * useful - u);
                 for (int64_t o = 0; o < wide; o += COLUMNS)
-                    turn_rows(panels + o * DEPTH, least(COLUMNS, wide - o), rows + o * useful, least(COLUMNS, w->out - o), useful,
-                              next_y, u, depth);
-                add_turned(depth, wide, taps, plane ? x + n * next_x + g * w->in * useful : planes, where, from + u, runs, panels, sums, n || u);
+                    turn_rows(panels + o * DEPTH, least(COLUMNS, wide - o), least(COLUMNS, wide - o), rows + o * useful,
+                              least(COLUMNS, w->out - o), useful, next_y, u, depth);
+                add_turned(depth, wide, taps, plane ? x + n * next_x + g * group : planes, where, from + u, runs, panels, sums, n || u);
             }
         }
-        turn_rows(filters, taps, sums, taps, wide, 0, 0, w->out);
+        turn_rows(filters, next_filter, taps, sums, taps, wide, 0, 0, w->out);
     }
     return 0;
 }
@@ -205,7 +214,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
             return 0;                       /* if not: places between rows may be at fault, which count as zero times what is there */
     }
     if (way == DY_TURNED || w->batch * useful >= 2 * COLUMNS && way != DY_PANELS)
-        return grad_weight_turned(w, x, y, filters);
+        return grad_weight_turned(w, x, y, filters, 0, w->in);
     /* So few places that the filters are most of the work: the places are the rows of panels, and the taps the columns. */
     const places at = places_of(l.plane, w->spots);
     const int64_t depth = w->batch * useful;

@@ -17,7 +17,7 @@ enum {
 };
 
 typedef int convolution(const dy_windows *, const DY_T *, const DY_T *, DY_T *, const dy_after *);
-typedef int channels_of_x(const dy_windows *, const DY_T *y, const DY_T *filters, DY_T *x, int64_t begin, int64_t end, const dy_after *);
+typedef int channels_of_x(const dy_windows *, const DY_T *, const DY_T *, DY_T *, int64_t begin, int64_t end, const dy_after *);
 
 typedef struct {
     convolution *function;
@@ -89,7 +89,7 @@ static void some_channels(const void *given, int64_t begin, int64_t end)
     compute(s, &part, begin, 0);
 }
 
-/* Channels of x, for what is summed over those of y. */
+/* Channels of x: what is summed over those of y, or filters. */
 static void some_read_channels(const void *given, int64_t begin, int64_t end)
 {
     const shared_windows *const s = given;
@@ -112,6 +112,13 @@ static int64_t channels_of_share(const int64_t channels, const int64_t shares) {
 static int64_t image_shares(const dy_windows *w)
 {
     return shares_of(w, least(w->batch, work_of(w) / (8 * PACKING * w->groups * filters_of(w))));
+}
+
+/* The same where nothing else can be shared: not so many that it takes half of the time. */
+static int64_t more_image_shares(const dy_windows *w)
+{
+    const int64_t shares = shares_of(w, least(w->batch, work_of(w) / (PACKING * w->groups * filters_of(w))));
+    return dy_team ? least(shares, dy_team->threads) : shares;
 }
 
 /* Shares of groups if there are several, else of channels, with `least_channels` of them at least. */
@@ -139,11 +146,11 @@ static int share_channels(convolution *function, const dy_windows *w, const int6
     return failed;
 }
 
-static int share_read_channels(channels_of_x *channels, const dy_windows *w, const int64_t shares, const DY_T *y, const DY_T *filters,
-                               DY_T *x)
+static int share_read_channels(channels_of_x *channels, const dy_windows *w, const int64_t shares, const DY_T *a, const DY_T *b,
+                               DY_T *result)
 {
     int failed = 0;
-    const shared_windows all = {0, channels, w, y, filters, x, 0, 0, 0, &failed, 0};
+    const shared_windows all = {0, channels, w, a, b, result, 0, 0, 0, &failed, 0};
     dy_share_freely(some_read_channels, &all, w->in, channels_of_share(w->in, shares));
     return failed;
 }
@@ -154,7 +161,7 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
         return 0;
     if (is_depthwise(w))
         return share_depthwise(depthwise_forward, 0, w, x, filters, y, after);
-    const int64_t images = image_shares(w), parts = part_shares(w, w->out, LEAST_CHANNELS);
+    const int64_t parts = part_shares(w, w->out, LEAST_CHANNELS), images = parts < 2 ? more_image_shares(w) : image_shares(w);
     if (images < 2 && parts < 2)
         return forward(w, x, filters, y, after);
     if (images >= least(parts, dy_team->threads))
@@ -195,7 +202,8 @@ static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *fil
     if (depthwise)
         return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
     convolution *const whole = adds ? added_windows : transposed;
-    const int64_t images = image_shares(w), parts = part_shares(w, w->in, adds ? ADDED_CHANNELS : LEAST_CHANNELS);
+    const int64_t parts = part_shares(w, w->in, adds ? ADDED_CHANNELS : LEAST_CHANNELS);
+    const int64_t images = parts < 2 ? more_image_shares(w) : image_shares(w);
     if (images < 2 && parts < 2)
         return whole(w, y, filters, x, after);
     if (images >= least(parts, dy_team->threads))
@@ -209,6 +217,14 @@ static int gradient(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *fil
 {
     (void)after;
     return grad_weight(w, x, y, filters);
+}
+
+static int turned_channels(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters, const int64_t begin, const int64_t end,
+                           const dy_after *after)
+{
+    const dy_windows flat = flattened(w);
+    (void)after;
+    return grad_weight_turned(&flat, x, y, filters, begin, end);
 }
 
 /* Shares of `each` images with sums of their own: the first one writes to the result, the others to `sums`, `size` elements each. */
@@ -246,12 +262,16 @@ static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y,
         return 0;
     }
     const int64_t summed = least(least(MOST_SUMS, w->batch), least(w->batch * useful / SUMMED_PLACES, work_of(w) / (SHARED / 2)));
-    const int64_t wanted = part_shares(w, w->out, TURNED_CHANNELS);
-    const int64_t parts = wanted < 2 || w->groups > 1 || is_plane(w) ? wanted : least(wanted, dy_team->threads);    /* all copy x */
+    const int turned = w->groups == 1 && w->in > w->out && way_of_grad_weight(w) == DY_TURNED;      /* the larger side is cut */
+    const int64_t wanted = part_shares(w, turned ? w->in : w->out, TURNED_CHANNELS);
+    const int copies = w->groups == 1 && (turned || !is_plane(w));      /* each share turns y, or fills planes */
+    const int64_t parts = copies && wanted > 1 ? least(wanted, dy_team->threads) : wanted;
     if (summed < 2 && parts < 2)
         return grad_weight(w, x, y, filters);
     if (summed < 2 && w->groups > 1)
         return share_groups(gradient, w, parts, x, image_of(w), y, result_of(w), filters, filters_of(w));
+    if (summed < 2 && turned)
+        return share_read_channels(turned_channels, w, parts, x, y, filters);
     if (summed < 2)
         return share_channels(gradient, w, parts, x, y, useful, filters, filters_of(w) / w->out);
     const int64_t each = (w->batch + summed - 1) / summed, others = (w->batch + each - 1) / each - 1;
