@@ -72,6 +72,9 @@ _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
 #: Functions that answer yes or no, as the heap is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
+#: What is read before code that is not converted can look at it.
+_LOADED_WHOLE = frozenset((ShadowList, ShadowDict, *COLLECTION_KINDS))
+
 #: Types of functions that `map` and its like may be given, beside classes and functions of the user's.
 _IN_C = {types.BuiltinFunctionType, np.ufunc, type(np.stack)} - {types.FunctionType}
 
@@ -238,7 +241,7 @@ class Calls:
 
     def _argument(self, value: Any, is_numpy: bool) -> Any:
         value = as_staged(value)
-        if type(value) in (ShadowList, ShadowDict, *COLLECTION_KINDS):
+        if type(value) in _LOADED_WHOLE:
             if isinstance(value, ShadowList) or not value.whole:
                 value.load_all()
             return value

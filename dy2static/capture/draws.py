@@ -49,6 +49,11 @@ _OF_PYTHON: Dict[str, Callable[..., Tuple[Any, Any]]] = {
 }
 
 
+#: What draws with plain arguments gave: programs that play games draw in each of many steps.
+_LEARNED: Dict[Any, Tuple[Any, Tuple[Any, ...]]] = {}
+_MOST_LEARNED = 1024
+
+
 class Draws:
     """Draws from the two global generators, and from those of the user's."""
 
@@ -104,8 +109,19 @@ class Draws:
         if name == "shuffle":
             self.capture.abort("`random.shuffle` puts a sequence into another order in place", hint="use `np.random.permutation`")
 
-    def _types(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Any]:
+    def _types(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Tuple[Any, ...]]:
         """The structure and the types of what a draw gives, from draws of another generator."""
+        try:
+            key = name, generator, abstract_eval.exact_key((args, kwargs))
+        except TypeError:                               # arrays, or numbers that only the run knows
+            return self._learned(name, generator, args, kwargs)
+        if key not in _LEARNED:
+            if len(_LEARNED) >= _MOST_LEARNED:
+                _LEARNED.clear()
+            _LEARNED[key] = self._learned(name, generator, args, kwargs)
+        return _LEARNED[key]
+
+    def _learned(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Tuple[Any, ...]]:
         args, kwargs = _with_hints(args), _with_hints(kwargs)
         try:
             with quiet():                               # the run will warn

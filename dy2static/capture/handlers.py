@@ -93,6 +93,13 @@ def _cached(calls: Calls, function: Callable, descriptor: Any, item: Any, cls: t
     return known[enabled]
 
 
+def _of_parent(calls: Calls, function: Callable, hyperparameter: Any, name: str) -> Any:
+    """``Hyperparameter.__getattr__``, which each update of a Parameter calls several times: what the optimizer has."""
+    if "_parent" not in hyperparameter.__dict__:
+        raise AttributeError("_parent is not set up yet")
+    return getattr(hyperparameter._parent, name)
+
+
 #: What is called for these functions: ``handler(calls, function, *args, **kwargs)``.
 HANDLERS: Dict[Any, Callable] = {
     warnings.warn: warned,
@@ -107,6 +114,7 @@ HANDLERS: Dict[Any, Callable] = {
     cached_property.__get__: _cached,
     chainer.initializers.generate_array:
         lambda calls, function, *args, **kwargs: calls.capture.made_parameters.array(*args, **kwargs),
+    chainer.optimizer.Hyperparameter.__getattr__: _of_parent,
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.geterr: _refuse("NumPy's error handling is read"),
     np.geterrcall: _refuse("NumPy's error handling is read"),

@@ -146,8 +146,9 @@ class NumPyCalls:
             elif (done := attempted(capture, function, args, kwargs)) is not NotImplemented:
                 return done
         single = structure is LEAF
-        arguments = capture.placement.written(function, template[0], _shown(asked, name), device)
-        call = Call(capture.placement.function(function, _shown(asked, name), device), arguments, template[1], flat, name, single)
+        shown = _shown(asked, name) if is_gpu(device) else ""
+        arguments = capture.placement.written(function, template[0], shown, device)
+        call = Call(capture.placement.function(function, shown, device), arguments, template[1], flat, name, single)
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)

@@ -103,6 +103,7 @@ class Heap:
         self.refused: AbstractSet[Tuple] = frozenset()  # kinds of guards and paths of what is not relied on: it always differs
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
+        self._named: Dict[int, Any] = {}                # the functions of libraries that are relied on by their names
         self.definitions = Definitions((chainer.FunctionNode,))
         self.definitions.add_class(chainer.FunctionNode)
         for module, name in replaced_names():
@@ -150,7 +151,10 @@ class Heap:
         """Guard that the names of a library's function, which is about to be called, go on standing for it."""
         if type(function) in (type, types.BuiltinFunctionType) and function.__module__ == "decimal":
             rely_on_decimals(self, function)
+        if id(function) in self._named:
+            return
         for module, name in names_of(function):
+            self._named[id(function)] = function
             self.definitions.add_name(module, name)
 
     def check_fresh(self, value: Any = None) -> None:
@@ -227,6 +231,8 @@ class Heap:
 
     def _varies(self, source: Source) -> bool:
         """Whether what is at the end of a path is an input, because it has been seen to change."""
+        if not self.varying:
+            return False
         path = source.path()
         return (path in self.varying or family(path) in self.varying) and with_siblings(path) not in self._fixed
 

@@ -58,14 +58,25 @@ def is_user_code(code: types.CodeType) -> bool:
 
 def user_location() -> Optional[Location]:
     """The innermost running line that is the user's, and those that led to it; None outside user code."""
-    frames = list(_user_frames(sys._getframe(1)))
-    codes = [code for frame in frames for code in (frame.f_code, frame.f_code if frame.f_back is None else frame.f_back.f_code)]
-    key = (*map(id, codes), *[frame.f_lasti for frame in frames])
+    codes, steps, frame = [], [], sys._getframe(1)      # type: List[types.CodeType], List[int], Any
+    while frame is not None:                            # as in `_user_frames`, and fast: each operation asks for its line
+        code, runner = frame.f_code, frame.f_back
+        file = code.co_filename
+        if file in _OTHERS:
+            if file == _START:
+                break
+        elif is_user_file(file):
+            codes += code, code if runner is None else runner.f_code
+            steps.append(frame.f_lasti)
+        elif not file.startswith("<"):
+            _OTHERS.add(file)
+        frame = runner
+    key = (*map(id, codes), *steps)
     known = _found.get(key)
     if known is None:
         if len(_found) >= _MOST_FOUND:
             _found.clear()
-        known = _found[key] = _place([(frame, frame.f_lineno) for frame in frames]), codes
+        known = _found[key] = _place(_outwards(sys._getframe(1))), codes
     return known[0]
 
 

@@ -40,6 +40,7 @@ class Objects:
         self._classes: Dict[type, type] = {}
         self._specials: Dict[types.FunctionType, Callable] = {}
         self._checked: Set[type] = set()
+        self._relied: Set[Tuple[type, bool]] = set()
         self._met: Set[type] = set()                    # classes whose methods are known
         self.methods: Set[types.FunctionType] = set()   # those of the user's classes that the capture has met
         self._user_classes: Dict[type, bool] = {}
@@ -113,6 +114,9 @@ class Objects:
 
     def rely_on_class(self, cls: type, data: bool = False) -> None:
         """Guard what Python may run for a class and its metaclass; with ``data``, all their attributes."""
+        if (cls, data) in self._relied:
+            return
+        self._relied.add((cls, data))
         self.heap.definitions.add_class(cls, data)
         if not is_library_class(type(cls)):
             self.heap.definitions.add_class(type(cls), data=True)

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import types
 import uuid
-from typing import Any
+from typing import Any, Optional
 
 import chainer
 
@@ -43,6 +43,13 @@ def _within(name: str, packages: Any) -> bool:
 
 def is_library(name: str) -> bool:
     """Whether a module of this name is a library: never written, its attributes never guarded."""
+    known = _is_library_by_name(name)
+    return _is_standard(name) if known is None else known
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_library_by_name(name: str) -> Optional[bool]:
+    """Whether a module of this name is a library; None where the name does not tell."""
     if _within(name, _LIBRARIES):
         return name not in _LOOKED_INTO
     if name.startswith("_cython_"):                     # of the types of functions written in Cython
@@ -50,9 +57,7 @@ def is_library(name: str) -> bool:
     root = name.partition(".")[0]
     if root in _STDLIB_NAMES:
         return root != "__main__"
-    if _STDLIB_NAMES or root == "__main__":
-        return False
-    return _is_standard(name)
+    return False if _STDLIB_NAMES or root == "__main__" else None
 
 
 def _is_standard(name: str) -> bool:

@@ -77,9 +77,12 @@ class Builder:
     def producer(self, value: Value) -> Optional[Node]:
         """The node here that gives a value; None for inputs, and for values of other builders."""
         nodes, places = self.nodes, self._places
+        at = places.get(value)
+        if at is not None and at < len(nodes) and value in nodes[at].outputs:
+            return nodes[at]
         if value in self.inputs:
             return None
-        if value not in places:
+        if at is None:
             for at in range(self._seen if self._seen <= len(nodes) else 0, len(nodes)):
                 places.update(dict.fromkeys(nodes[at].outputs, at))
             self._seen = len(nodes)

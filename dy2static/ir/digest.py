@@ -11,7 +11,7 @@ import hashlib
 import marshal
 import sys
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import numpy as np
 
@@ -135,19 +135,19 @@ class Forms:
         kind = type(item)
         if kind.__module__.partition(".")[0] != "dy2static":
             raise NoForm(f"{kind.__name__} has no form")
-        fields = _fields(kind)
-        if fields is not None:
-            parts = [(name, getattr(item, name)) for name in fields]
-        else:
-            slots = [name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ())]
-            parts = [(name, getattr(item, name)) for name in slots] + list(getattr(item, "__dict__", {}).items())
-        return "object", self._named(kind), tuple([(name, self.of(part)) for name, part in parts])
+        names, has_more = _names_of(kind)
+        found = [(name, self.of(getattr(item, name))) for name in names]
+        if has_more:
+            found += [(name, self.of(part)) for name, part in getattr(item, "__dict__", {}).items()]
+        return "object", self._named(kind), tuple(found)
 
 
 @functools.lru_cache(maxsize=256)
-def _fields(kind: type) -> Optional[Tuple[str, ...]]:
-    """The names of the fields of a dataclass of dy2static's; None for other classes."""
-    return tuple([field.name for field in dataclasses.fields(kind)]) if dataclasses.is_dataclass(kind) else None
+def _names_of(kind: type) -> Tuple[Tuple[str, ...], bool]:
+    """The names of the fields or slots of a class of dy2static's, and whether instances may have more attributes."""
+    if dataclasses.is_dataclass(kind):
+        return tuple([field.name for field in dataclasses.fields(kind)]), False
+    return tuple([name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ())]), True
 
 
 def _dtype(dtype: np.dtype) -> str:

@@ -27,7 +27,7 @@ class Source:
     the same but for those of the parent.
     """
 
-    __slots__ = ("parent", "key", "number")
+    __slots__ = ("parent", "key", "number", "_path")
 
     word: ClassVar[str]
     saved: ClassVar[str] = ""
@@ -36,6 +36,7 @@ class Source:
 
     def __init__(self, parent: Any, key: Any, number: int):
         self.parent, self.key, self.number = parent, key, number
+        self._path: Optional[Tuple] = None
 
     def describe(self) -> str:
         """The path as a reader would write it: ``self.l1.W``, ``xs[0]``, ``global SCALE``."""
@@ -73,7 +74,9 @@ class Source:
 
     def path(self) -> Tuple:
         """A hashable form that is equal for equal paths of different captures."""
-        return (self.word, self.key) + (() if self.parent is None else self.parent.path())
+        if self._path is None:
+            self._path = (self.word, self.key) + (() if self.parent is None else self.parent.path())
+        return self._path
 
     def labels(self) -> Iterator[str]:
         """The labels of all steps, the last one first."""
@@ -129,6 +132,8 @@ def family(path: Tuple) -> Tuple:
     """What is the same for the paths of all values at this place in the items of lists and tuples: ``batch[...].reward``."""
     if path[0] == "expression":
         return tuple([family(part) if type(part) is tuple else part for part in path])
+    if int not in map(type, path[1::2]):
+        return path                                     # through no item of a sequence
     steps = zip(path[::2], path[1::2])
     return tuple([part for word, key in steps for part in (word, ... if word == Item.word and type(key) is int else key)])
 

@@ -63,6 +63,8 @@ def frozen(template: Any, operand: Callable[[int], Any] = lambda index: index) -
         return kind, tuple([(name, frozen(part, operand)) for name, part in template.items()])
     if kind is slice:
         return kind, tuple([frozen(part, operand) for part in (template.start, template.stop, template.step)])
+    if isinstance(template, np.number):
+        return kind, template.tobytes()
     if not isinstance(template, _PLAIN):
         raise TypeError(f"{template!r} is no plain value")
     return kind, repr(template) if kind is float else template

@@ -176,7 +176,8 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     key = _key(function, template, types)
     if key is not None and key in _LEARNED:
         return _LEARNED[key]
-    found = _learned_on_few_elements(function, template, types) or _learned(function, template, types)
+    with np.errstate(all="ignore"), quiet():            # the run will warn
+        found = _learned_on_few_elements(function, template, types) or _learned(function, template, types)
     if key is not None:
         if len(_LEARNED) >= _MOST_LEARNED:
             _LEARNED.clear()
@@ -188,17 +189,32 @@ def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequenc
     """What tells a call of an operation from others that may give something else; None for other functions."""
     if isinstance(function, (Method, Attribute)):
         called: Any = type(function), function.name
-    elif isinstance(function, np.ufunc) or getattr(function, "__module__", None) == "_operator":
+    elif isinstance(function, np.ufunc) or getattr(function, "__module__", None) == "_operator" \
+            or isinstance(function, type) and issubclass(function, np.generic):
         called = function
     else:
         return None
-    if not all(type(t) in (int, Tensor, Scalar) for t in types):
+    if not all([type(t) in (int, Tensor, Scalar) or getattr(t, "tells_all", False) for t in types]):
         return None
     try:
         return called, frozen(template), tuple(types)
     except TypeError:
         return None
 
+
+def exact_key(item: Any) -> Any:
+    """A key that tells plain numbers, texts, types and what is made of them from others.  Raises TypeError for anything else."""
+    kind = type(item)
+    if kind in (tuple, list):
+        return kind, tuple(map(exact_key, item))
+    if kind is dict:
+        return kind, tuple([(name, exact_key(part)) for name, part in item.items()])
+    if kind not in _EXACT and not issubclass(kind, np.dtype):
+        raise TypeError(f"{kind.__name__} is no plain value")
+    return kind, repr(item) if kind is float else item
+
+
+_EXACT = frozenset((int, float, bool, str, type, range, type(None)))
 
 #: Operators that compute each element by itself.
 _ELEMENTWISE = symbols("binary", "comparison", "unary").keys() - {operator.matmul}
@@ -285,7 +301,8 @@ def _end(type_: Any, name: str, filling: int) -> Any:
 def infer_known(values: Sequence[Any], function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) \
         -> List[Tuple[Any, Tuple[Any, ...]]]:
     """The same for operands that are known: the one structure, and the leaf types."""
-    structure, leaves = _tried(function, template, [np.array(x) if isinstance(x, np.ndarray) else x for x in values])
+    with np.errstate(all="ignore"), quiet():            # the run will warn
+        structure, leaves = _tried(function, template, [np.array(x) if isinstance(x, np.ndarray) else x for x in values])
     return [(structure, tuple(map(type_of, leaves)))]
 
 
@@ -294,8 +311,7 @@ def _tried(function: Callable[..., Any], template: Tuple[Any, Any], values: Sequ
     for array in values:
         if isinstance(array, np.ndarray):
             array.flags.writeable = False               # what writes into an operand is not a call but a write
-    with np.errstate(all="ignore"), quiet():            # the run will warn
-        structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+    structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
     if any(isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray for leaf in leaves):
         raise ValueError("the result is a matrix, or an array of another class")
     return structure, leaves

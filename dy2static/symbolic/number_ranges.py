@@ -10,7 +10,7 @@ import math
 import operator
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Hashable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, Hashable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -57,10 +57,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class NumberLike:
-    """The type of an operand that is a number like this one: of its class.  ``type``: without that."""
+    """The type of an operand that is a number like this one: of its class.  ``type``: without that.
+
+    tells_all: two that are equal stand for the same numbers.
+    """
 
     type: Any
     number: Any
+    tells_all: ClassVar[bool] = True
 
     @property
     def dtype(self) -> np.dtype:

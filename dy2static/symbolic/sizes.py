@@ -193,7 +193,7 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
 
     Where sizes are not known, it must be content with whatever they are tried with.
     """
-    own = {name: item for name, item in node.__dict__.items() if _symbols(item)}
+    own = {name: item for name, item in node.__dict__.items() if type(item) not in _WITHOUT_SYMBOLS and _symbols(item)}
     tried = _bindings(_symbols(list(types)).union(*map(_symbols, own.values())), _TRIALS + _LARGE)
     if not tried:
         node._check_data_type_forward(tuple(map(typed, types)))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -57,6 +57,11 @@ class Chosen(NamedTuple):
     sides: Tuple[SymbolicArray, ...]
     decision: Any
     serial: int
+
+
+#: Whether methods gave views of arrays, for each way in which these may lie in memory, by `Views._key`.
+_SHARING: Dict[Any, FrozenSet[bool]] = {}
+_MOST_SHARING = 4096
 
 
 class Views:
@@ -181,10 +186,29 @@ class Views:
             return {frozenset((id(made.args[0]),))}
         if made.function is operator.getitem and _selects_a_copy(made.args[1]):
             return {frozenset()}
+        key = self._key(made, operands)
+        known = _SHARING.get(key)
+        if known is not None:
+            return {frozenset([id(operands[0])] if shares else []) for shares in known}
         tried = self._tried(made, operands)
         if tried is None:
             return {frozenset(("unknown",))}
+        if key is not None:
+            if len(_SHARING) >= _MOST_SHARING:
+                _SHARING.clear()
+            _SHARING[key] = frozenset([bool(np.may_share_memory(leaf, values[id(operands[0])])) for leaf, values in tried])
         return {frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])) for leaf, values in tried}
+
+    def _key(self, made: Made, operands: Sequence[SymbolicArray]) -> Any:
+        """What tells a method of an array that is no view from others that may give something else; None for other calls."""
+        if type(made.function) is not Method or len(operands) != 1 or made.args[0] is not operands[0] \
+                or id(operands[0]) in self._parents:
+            return None
+        try:
+            given = abstract_eval.exact_key((operands[0].type.shape, made.args[1:], made.kwargs))
+        except TypeError:                               # sizes or arguments that only the run knows
+            return None
+        return made.function.name, given, operands[0].dtype, self._is_in_c_order(operands[0]), made.leaf
 
     def given_back(self, made: Made, operands: Sequence[SymbolicArray]) -> List[Optional[SymbolicArray]]:
         """The operand that is the result, or None for a new one, for each way in which arrays may lie in memory."""

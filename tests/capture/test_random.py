@@ -9,6 +9,7 @@ import pytest
 from against_eager import array, check, variable
 
 from dy2static import to_static
+from dy2static.capture.draws import Draws
 
 
 def x45():
@@ -121,3 +122,14 @@ def test_a_seed_inside_is_set_in_every_call():
         (y, drawn), after = f(x), np.random.rand()
         (z, again), later = compiled(x), np.random.rand()
         assert (y.array == z.array).all() and (drawn == again).all() and after == later
+
+
+def test_what_a_draw_gives_is_learned_once_for_equal_arguments(monkeypatch):
+    tried = []
+    monkeypatch.setattr(Draws, "_learned", lambda *given, learned=Draws._learned: tried.append(given[1:]) or learned(*given))
+
+    def play(x, n):
+        return [x * np.random.uniform(0.0, 1.5, n) for _ in range(3)] + [x * np.random.uniform(-0.0, 1.5, n)]
+    for _ in range(2):
+        to_static(play, strict=True)(np.ones(7), 7)
+    assert sorted(given[2][0] for given in tried) == [-0.0, 0.0] and len(tried) == 2

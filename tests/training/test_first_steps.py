@@ -383,3 +383,22 @@ def test_an_optimizer_that_the_step_makes():
         assert not any("eager mode" in str(warning.message) for warning in caught)
         return found
     np.testing.assert_allclose(steps(True), steps(False), rtol=1e-5)
+
+
+def test_hyperparameters_of_rules_are_those_of_the_optimizer():
+    def schedule(k):
+        return 0.5 ** k
+
+    def read(rule):
+        try:
+            missing = rule.hyperparam.nothing
+        except AttributeError as error:
+            missing = str(error)
+        return rule.hyperparam.alpha, rule.hyperparam.schedule is schedule, rule.hyperparam.schedule(2), missing
+    model = L.Linear(2, 3)
+    optimizer = optimizers.Adam(0.25).setup(model)
+    optimizer.hyperparam.schedule = schedule
+    static = to_static(read, strict=True)
+    assert static(model.W.update_rule) == read(model.W.update_rule)
+    optimizer.hyperparam.alpha = 0.75
+    assert static(model.W.update_rule) == read(model.W.update_rule)
