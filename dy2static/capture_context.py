@@ -173,6 +173,9 @@ class Texts(Protocol):
     def call(self, function: Callable, args: Tuple, kwargs: Mapping[str, Any] = ..., pattern: Optional[str] = None) -> Any:
         """What a function that only computes gives for texts and numbers."""
 
+    def joined(self, *parts: Any) -> Any:
+        """Texts, some of which only the run knows, one behind the other."""
+
 
 class Effects(Protocol):
     """Writes, in the order of effects."""

@@ -84,7 +84,9 @@ class BuiltinCalls:
         else:
             found = (*args, *kwargs.values())
         if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) for x in found):
-            return self.capture.host.call(function, args, kwargs)
+            made = self.capture.host.call(function, args, kwargs)
+            is_joined = getattr(function, "__name__", "") == "join" and isinstance(function.__self__, str)
+            return SymbolicObject(self.capture, made.value, is_text=is_joined or function in TEXT)
         if any(map(is_expression, found)):
             return self.capture.texts.call(function, tuple(map(_as_tuple, args)), kwargs)
         return function(*args, **kwargs)

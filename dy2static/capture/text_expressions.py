@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Tuple
 
+from ..runtime.functions import join
 from ..symbolic.known_texts import SymbolicText, fixed, is_expression
+from ..symbolic.texts import text_of_run
 from .expressions import LONGEST_EXPRESSION
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ class TextExpressions:
             if type(result) in (str, bytes, bool, int, float):
                 return self._expression_of(pattern, function, written, tuple(kwargs), result)
         return function(*map(fixed, args), **{name: fixed(item) for name, item in kwargs.items()})
+
+    def joined(self, *parts: Any) -> Any:
+        """Texts, some of which only the run knows, one behind the other."""
+        return text_of_run(self.capture, join, parts, name="join")
 
     def _expression_of(self, pattern: Optional[str], function: Callable, written: List[Any], names: Tuple[str, ...],
                        result: Any) -> Any:

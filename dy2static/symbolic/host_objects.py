@@ -16,17 +16,19 @@ _NUMBERS = ("rank", "size", "intra_rank", "intra_size", "inter_rank", "inter_siz
 class SymbolicObject:
     """Any other object: usable only by what runs on the host, at every call.
 
-    real: the object in the call that is being captured; `Missing` for results of host calls.
+    real: the object in the call that is being captured; `Missing` for results of host calls.  is_text: it is a text, which others
+    can be added to.
     """
 
-    __slots__ = ("capture", "value", "real")
+    __slots__ = ("capture", "value", "real", "is_text")
     Missing = object()
     capture: CaptureContext
     value: Value
     real: Any
+    is_text: bool
 
-    def __init__(self, capture: CaptureContext, value: Value, real: Any = Missing):
-        for name, held in (("capture", capture), ("value", value), ("real", real)):
+    def __init__(self, capture: CaptureContext, value: Value, real: Any = Missing, is_text: bool = False):
+        for name, held in (("capture", capture), ("value", value), ("real", real), ("is_text", is_text)):
             object.__setattr__(self, name, held)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -55,6 +57,12 @@ class SymbolicObject:
     def _contents(self, *_: Any) -> Any:
         self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only", of_host=True)
 
+    def __add__(self, other: Any) -> Any:
+        return self.capture.texts.joined(self, other) if self.is_text and _is_text(other) else self._contents()
+
+    def __radd__(self, other: Any) -> Any:
+        return self.capture.texts.joined(other, self) if self.is_text and _is_text(other) else self._contents()
+
     def describe(self) -> str:
         """What it is, for messages."""
         if self.real is SymbolicObject.Missing:
@@ -67,8 +75,13 @@ class SymbolicObject:
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
     __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
+
+
+def _is_text(item: Any) -> bool:
+    """Whether Python sees a text."""
+    return type(item) is SymbolicObject and item.is_text or type(item) is not SymbolicObject and item.__class__ is str
 
 
 class BoundHostMethod:

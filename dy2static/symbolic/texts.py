@@ -11,7 +11,11 @@ from .host_objects import SymbolicObject
 from .known_texts import SymbolicText, TextKeyed, is_expression
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 
-_TEXT = (Dynamic(),)
+
+def text_of_run(capture: CaptureContext, function: Callable, args: Tuple, name: str = "") -> SymbolicObject:
+    """What a function that gives a text, and only computes, gives in each run."""
+    found = capture.host.call(function, args, {}, (Dynamic(),), name=name)
+    return SymbolicObject(capture, found.value, is_text=True)
 
 
 def is_unknown_error(value: Any) -> bool:
@@ -36,14 +40,14 @@ def format_(capture: CaptureContext, value: Any, spec: str = "", conversion: str
         return capture.texts.call(format_value, (value, spec, conversion))
     if not unknown:
         return NotImplemented
-    return capture.host.call(format_value, (value, spec, conversion), {}, _TEXT, name="format")
+    return text_of_run(capture, format_value, (value, spec, conversion), name="format")
 
 
 def fstring(capture: CaptureContext, *parts: Any) -> Any:
     """The parts of an f-string as one text."""
     if not any(_is_unknown(capture, part) for part in parts):
         return capture.texts.call(join, parts) if any(map(is_expression, parts)) else NotImplemented
-    return capture.host.call(join, parts, {}, _TEXT, name="fstring")
+    return text_of_run(capture, join, parts, name="fstring")
 
 
 def percent(capture: CaptureContext, template: str, values: Any) -> Any:
@@ -52,7 +56,7 @@ def percent(capture: CaptureContext, template: str, values: Any) -> Any:
     if not any(_is_unknown(capture, value) for value in given):
         return capture.texts.call(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \
             else NotImplemented
-    return capture.host.call(operator.mod, (template, values), {}, _TEXT, name="percent")
+    return text_of_run(capture, operator.mod, (template, values), name="percent")
 
 
 def dict_(capture: CaptureContext, *pairs: Tuple[Any, Any]) -> Any:

@@ -235,6 +235,16 @@ def logs(compile):
     return compile(f), None
 
 
+def texts_are_added(compile):
+    def f(x):
+        total = F.sum(x)
+        text = "sum: " + str(total.data) + ", " + repr(x.shape) + "; " + ", ".join([str(total.data), "%.2f" % float(total.data)])
+        text += f" = {float(total.data):.1f}" + "|%d" % x.size + str(x[0, 0])
+        LOGGER.warning(text + "!")
+        return total, text
+    return compile(f), None
+
+
 def draws_an_action(compile):
     """What reinforcement learning does: a choice by the probabilities of a policy, whose logarithm is kept."""
     def f(x):
@@ -249,7 +259,7 @@ def draws_an_action(compile):
     return compile(f), None
 
 
-@pytest.mark.parametrize("make", [logs, draws_an_action])
+@pytest.mark.parametrize("make", [logs, texts_are_added, draws_an_action])
 def test_compiled_effects(make):
     check(make, [lambda seed=seed: (variable(2, 3, seed=seed),) for seed in range(4)], compiled=True)
 
