@@ -248,6 +248,16 @@ class Crossings(Protocol):
         """Stop unless the second Variable of each pair is new in every iteration, and the first is not computed from it."""
 
 
+class Unchaining(Protocol):
+    """Variables that lose their creators."""
+
+    def unchain(self, variable: SymbolicVariable) -> None:
+        """`Variable.unchain`."""
+
+    def unchain_backward(self, variable: SymbolicVariable) -> None:
+        """`Variable.unchain_backward`."""
+
+
 class Gradients(Protocol):
     """Gradients that the function itself asks for.  taken: how often.  crossings: whether they stay in an iteration."""
 
@@ -257,18 +267,16 @@ class Gradients(Protocol):
     def crossings(self) -> Crossings:
         """Gradients that may lead through earlier iterations."""
 
+    @property
+    def unchaining(self) -> Unchaining:
+        """Variables that lose their creators."""
+
     def note(self, variable: SymbolicVariable) -> None:
         """Know a new Variable."""
 
     def backward(self, variable: SymbolicVariable, retain_grad: Any = False, enable_double_backprop: Any = False,
                  loss_scale: Any = None) -> None:
         """`Variable.backward`."""
-
-    def unchain(self, variable: SymbolicVariable) -> None:
-        """`Variable.unchain`."""
-
-    def unchain_backward(self, variable: SymbolicVariable) -> None:
-        """`Variable.unchain_backward`."""
 
     def creator(self, variable: SymbolicVariable) -> None:
         """`Variable.creator`, where that is None."""

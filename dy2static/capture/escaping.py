@@ -1,21 +1,29 @@
 """Variables that are made in the function and leave it: each is one object, wherever the user gets hold of it."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, List, NoReturn, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, List, NoReturn, Sequence, Set, Tuple
 
 import chainer
 
-from ..ir.graph import Value
+from ..ir.graph import Node, Value
 from ..ir.types import Dynamic
 from ..lowering import host
 from ..record.builds import Build, Call, FromVariable
 from ..record.variables import EscapingVariable
-from ..runtime.host_calls import Hole, StateCall, as_it_is
+from ..runtime.host_calls import Hole, Report, StateCall, as_it_is
 from ..runtime.node import give_gradients, make_variable
 from ..symbolic.values import SymbolicVariable
 
 if TYPE_CHECKING:
     from .capture import Capture
+
+
+def _within(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Nodes, and those of their regions."""
+    for node in nodes:
+        yield node
+        for region in node.regions:
+            yield from _within(region.nodes)
 
 
 class Escaping:
@@ -65,6 +73,18 @@ class Escaping:
         """Whether the user can get hold of a Variable made here already."""
         return id(variable) in self._records
 
+    def is_only_reported(self, variable: SymbolicVariable) -> bool:
+        """Whether nothing but reports, which keep copies without a graph, has got hold of a Variable so far."""
+        record = self._records[id(variable)][1]
+        return bool(record.early) and all(
+            type(node.attrs.get("call")) is Report and not node.attrs["call"].keeps
+            for node in _within(self.capture.root.nodes) if not set(record.early).isdisjoint(node.inputs))
+
+    def cut(self, variable: SymbolicVariable) -> None:
+        """Let a Variable that the user can get hold of have no creator when the call is over."""
+        if self.is_known(variable):
+            self._records[id(variable)][1].connected = False
+
     def early(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         if "made" in variable.__dict__:
@@ -85,6 +105,7 @@ class Escaping:
             self.capture.abort("a part of a function without backprop is differentiated")
         leaving = [record.value for record in self.variables if record.connected and record.requires_grad]
         if leaving:
+            self.capture.gradients.unchaining.check_leaving(leaving)
             self.capture.array_writes.overwritten.check_end(self.capture.gradients.out_of_reach(leaving))
         seen: Dict[int, SymbolicVariable] = {}
         for variable, record in list(self._records.values()):

@@ -23,6 +23,7 @@ from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .devices import check_gradients
 from .gradient_arrays import separate_arrays
 from .gradient_crossings import Crossings, alternatives, chain
+from .unchaining import Unchaining
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Gradients:
         self.variables: Dict[Value, SymbolicVariable] = {}
         self.stops: Set[Value] = set()
         self.taken = 0
-        self.crossings = Crossings(self)
+        self.crossings, self.unchaining = Crossings(self), Unchaining(self)
 
     def note(self, variable: SymbolicVariable) -> None:
         """Know a new Variable."""
@@ -76,7 +77,7 @@ class Gradients:
             if not isinstance(items, (tuple, list)):
                 raise TypeError(f"{name} must be a tuple or a list, not {type(items)}.")
         outputs, inputs = list(outputs), list(inputs)
-        self._check((*outputs, *inputs))
+        self.check((*outputs, *inputs))
         if retain_grad:
             capture.abort("chainer.grad with retain_grad is called inside the compiled function")
         seeds: Dict[Value, SymbolicVariable] = {}
@@ -106,7 +107,7 @@ class Gradients:
                  loss_scale: Any = None) -> None:
         """`Variable.backward`."""
         capture = self.capture
-        self._check((variable,))
+        self.check((variable,))
         seed = self.capture.grad_state.get(variable)
         if seed is None:
             if variable.ndim:
@@ -145,43 +146,17 @@ class Gradients:
                 self.capture.grad_state.set(leaf, gradient)
                 self.capture.grad_state.set_loss_scale(leaf, loss_scale)
 
-    def unchain(self, variable: SymbolicVariable) -> None:
-        """`Variable.unchain`: it is a leaf from now on, also for what was computed from it before."""
-        self._check((variable,))
-        if not variable.connected:
-            self.check_leaf(variable)
-            return
-        self._cut(variable)
-
-    def unchain_backward(self, variable: SymbolicVariable) -> None:
-        """`Variable.unchain_backward`."""
-        self._check((variable,))
-        if not variable.connected:
-            self.check_leaf(variable)
-            return
-        nodes, values = ancestors(self.capture.builder.nodes, [variable.value], self.stops)
-        if self.capture.staging.depth or any(node.regions for node in nodes):
-            self.capture.abort("unchain_backward goes through a decision on array values")
-        reached = [v for v in map(self.variables.get, values) if v is not None]
-        reached.sort(key=lambda v: v.__dict__["serial"])
-        for other in reached:
-            if not other.connected:
-                self.check_leaf(other)
-        for other in reached:
-            for sibling in other.__dict__.get("siblings", (other,)):
-                if sibling.connected:
-                    self._cut(sibling)
-
     def creator(self, variable: SymbolicVariable) -> None:
         """`Variable.creator`, where that is None."""
-        self._check((variable,))
+        self.check((variable,))
         if variable.connected or "siblings" in variable.__dict__ and not variable.requires_grad:
             self.capture.abort("the creator of a Variable is used inside the compiled function")
         self.check_leaf(variable)
 
     # --- checks ------------------------------------------------------------------------------------------------------------
 
-    def _check(self, variables: Iterable[Any]) -> None:
+    def check(self, variables: Iterable[Any]) -> None:
+        """Stop at what are no Variables, or such of which it is not known what they are."""
         self.capture.check()
         for variable in variables:
             if not isinstance(variable, SymbolicVariable):
@@ -204,7 +179,7 @@ class Gradients:
                                    "function")
 
     def _check_seed(self, variable: SymbolicVariable, seed: Any) -> None:
-        self._check((seed,))
+        self.check((seed,))
         if seed.value.type != variable.value.type or variable.dtype.kind != "f":
             self.capture.abort(f"a gradient {seed.value.type} is given for a Variable {variable.value.type}")
 
@@ -223,6 +198,7 @@ class Gradients:
         """What gradients of the outputs go through; inputs: with respect to these only."""
         nodes = [node for part in chain(self.capture.builder) for node in part.nodes]
         found, values = ancestors(nodes, [v.value for v in outputs], self.stops, set(self.capture.root.inputs))
+        self.unchaining.check(values)
         again = self.capture.array_writes.overwritten.read_again(found, values)
         if again:
             found, values = self._read_again(found, values, again)
@@ -377,31 +353,6 @@ class Gradients:
         """The Variables that some of these values belong to and that have creators, in the order in which they were made."""
         found = [v for v in map(self.variables.get, values) if v is not None and v.connected and v.requires_grad]
         return sorted(found, key=lambda v: v.__dict__["serial"])
-
-    def _cut(self, variable: SymbolicVariable) -> None:
-        """Let no gradient through to what a Variable was computed from."""
-        capture, value, nodes = self.capture, variable.value, self.capture.builder.nodes
-        if capture.escaping.is_known(variable):
-            capture.abort("a Variable is unchained after a call that is not compiled, or a `raise`, could see it")
-        place = next((i for i, node in enumerate(nodes) if value in node.outputs), None)
-        if place is None or "origins" in variable.__dict__:
-            capture.abort("a Variable is unchained that a decision on array values decides on, or inside of one",
-                          because=variable)
-        path = capture.staging.path
-        if path.marks and (capture.staging.depth or path.outer is not None):
-            capture.abort("a Variable is unchained inside of a decision on array values, after another one", because=variable)
-        path.insert(place)
-        node = nodes[place]
-        inner = Value(value.type, f"{value.name}_chained")
-        outputs = tuple([inner if v is value else v for v in node.outputs])
-        siblings = [other.value for other in variable.__dict__.get("siblings", ()) if other is not variable]
-        of_function = set(ancestors(nodes[place + 1:], siblings, ())[0])        # the rest of the function that it is a result of
-        nodes[place + 1:] = [replace(n, inputs=tuple([inner if v is value else v for v in n.inputs])) if n in of_function else n
-                             for n in nodes[place + 1:]]
-        nodes[place:place + 1] = [Node(node.op, node.inputs, outputs, node.attrs, node.regions, node.loc),
-                                  Node(OPS["stop_gradient"], (inner,), (value,), {}, (), node.loc)]
-        variable.__dict__["connected"] = False
-        self.stops.add(value)
 
 
 def _told(node: Node, double: bool) -> Node:

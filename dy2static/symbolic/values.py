@@ -417,10 +417,10 @@ class SymbolicVariable(chainer.Variable):
             self.grad_var = var.grad_var if self.grad_var is None else var.grad_var + self.grad_var
 
     def unchain(self) -> None:
-        self.capture.gradients.unchain(self)
+        self.capture.gradients.unchaining.unchain(self)
 
     def unchain_backward(self) -> None:
-        self.capture.gradients.unchain_backward(self)
+        self.capture.gradients.unchaining.unchain_backward(self)
 
     @property
     def device(self) -> Device:

@@ -556,3 +556,56 @@ def test_gradient_with_respect_to_what_is_behind_an_argument():
         assert (actual is None) is (expected is None)
         assert expected is None or np.allclose(actual, expected)
     assert compiled.cache_info().captures > 0
+
+
+LOSSES = chainer.Chain(first=L.Linear(3, 3, initialW=array(3, 3)))
+
+
+def behind_a_loop(x, z):
+    """A step: which Variables lose their creators is for the run to say, and nothing is differentiated afterwards."""
+    h = LOSSES.first(F.stack([x, z]))
+    while float(F.sum(h * h).array) > 0.1:
+        h = F.tanh(h) * 0.5
+    loss = F.sum(F.where(h.array > 0, h, h * z) ** 2)
+    chainer.report({"loss": loss}, LOSSES)
+    LOSSES.cleargrads()
+    loss.backward()
+    loss.unchain_backward()
+    return loss, loss.creator is None, LOSSES.first.W.grad, LOSSES.first.b.grad
+
+
+def kept_behind_a_branch(x, z):
+    h = x * z
+    y = F.exp(h) if h.array.sum() > 0 else x * 2
+    F.sum(y).unchain_backward()
+    return h, y * z
+
+
+def differentiated_behind_a_branch(x, z):
+    h = x * z
+    y = F.sum(F.exp(h) if h.array.sum() > 0 else x * 2)
+    y.unchain_backward()
+    gradient, = chainer.grad([F.sum(h * h)], [x])
+    return gradient, h.creator is None
+
+
+@pytest.mark.parametrize("program, whole", [
+    (behind_a_loop, True), (kept_behind_a_branch, False), (differentiated_behind_a_branch, False)])
+def test_unchained_where_the_run_decides(program, whole):
+    def observed(function, x, z):
+        reporter = chainer.Reporter()
+        reporter.add_observer("main", LOSSES)
+        with reporter:
+            found = function(x, z)
+        creators = [y.creator is None for y in found if isinstance(y, Variable)]
+        arrays = [y.array if isinstance(y, Variable) else y for y in (*found, *reporter.observation.values())]
+        return [*creators, *reporter.observation], arrays
+
+    compiled = to_static(program, backend="numpy", strict="parts" if whole else False)
+    for low in (0.5, -2, 0.5, -2) if whole else (0.5, 0.6):     # between parts, siblings are unchained together
+        args = variable(3, low=low, high=low + 1), variable(3, seed=1, low=0.5, high=2)
+        eager, made = observed(program, *args), observed(compiled, *args)
+        assert eager[0] == made[0]
+        for one, other in zip(eager[1], made[1]):
+            np.testing.assert_allclose(np.asarray(one, "f"), np.asarray(other, "f"), rtol=1e-4)
+    assert not whole or compiled.stats()["cuts"] == 0
