@@ -65,7 +65,7 @@ def is_state(array: Any, like: Value) -> bool:
 
 def is_captured(array: Any) -> bool:
     """Whether this stands for an array while a capture runs."""
-    return hasattr(array, "capture") and isinstance(array.type, Tensor)
+    return hasattr(array, "capture") and isinstance(getattr(array, "type", None), Tensor)
 
 
 def beside(array: Any, value: Value) -> Any:
@@ -94,7 +94,12 @@ def state_of(node: chainer.FunctionNode) -> Tuple[str, ...]:
 
 
 def symbolic_value(attribute: Any) -> Optional[Value]:
-    """The graph value in an attribute that holds a captured number or array; None for a plain Python value."""
+    """The graph value in an attribute that holds a captured number or array; None for a plain Python value.
+
+    Without backprop nothing keeps the array, which may be written afterwards.
+    """
+    if is_captured(attribute) and not chainer.config.enable_backprop:
+        return attribute.now()          # type: ignore[no-any-return]
     value = getattr(attribute, "value", None)
     return value if isinstance(value, Value) else None
 

@@ -612,6 +612,20 @@ def without_backprop(compile):
     return compile(f), link
 
 
+def chosen_one_by_one(compile):
+    """A pointer network that decodes: what has been chosen is masked."""
+    def f(x):
+        mask, order = np.zeros(4, bool), []
+        with chainer.no_backprop_mode():
+            for _ in range(3):
+                y = F.where(mask, np.full(4, -1e9, "f"), x)
+                place = y.array.argmax()
+                mask[place] = True
+                order.append(place)
+            return y.array, mask, np.stack(order)
+    return compile(f), None
+
+
 def view_by_chainer(compile):
     def f(x):
         with chainer.no_backprop_mode():
@@ -708,7 +722,7 @@ def stored_then_written(compile):
 
 @pytest.mark.parametrize("make, compiled", [
     (steps_of_sgd, True), (sgd_until, None), (backward_after_the_write, None), (backward_of_a_join, None),
-    (mask_written_after, None), (without_backprop, True), (view_by_chainer, None), (kept_by_the_host, None),
+    (mask_written_after, None), (without_backprop, True), (chosen_one_by_one, True), (view_by_chainer, None), (kept_by_the_host, None),
     (changed_by_the_host, None), (printed_variable, True), (reported, None), (pieces, None), (condition, True),
     (stored_then_written, None)], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_who_else_holds_the_array(make, compiled):
