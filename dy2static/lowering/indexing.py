@@ -31,10 +31,16 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
     # an index that selects one element gives a copy, not a view; equal entries of an index array add up in backward
     *before, last = node.slices or (Ellipsis,)
     first = len(before) < x.ndim and all(isinstance(entry, slice) and entry == slice(None) for entry in before)
-    span = _span(last) if first else None
-    if span is not None:
-        extents = _extents_like(x, span, len(before)) or ((str(new_extent()), 0, len(before)),)
-        return ops.getitem_span(x, *span.values(), axis=len(before), given="".join(span), extents=extents)
+    spans = {place: span for place, entry in enumerate(node.slices) if (span := _span(entry)) is not None}
+    others = [entry for place, entry in enumerate(node.slices) if place not in spans]
+    if len(spans) == 1 and len(node.slices) <= x.ndim and all(_is_int(entry) or _is_basic(entry) and type(entry) is slice
+                                                              for entry in others):
+        (place, span), = spans.items()
+        if any(entry != slice(None) for entry in others):       # of the other axes, parts that are known now
+            x = ops.indexing.picked(x, index=(*others[:place], slice(None), *others[place:]))
+        axis = sum(type(entry) is slice for entry in others[:place])
+        extents = _extents_like(x, span, axis) or ((str(new_extent()), 0, axis),)
+        return ops.getitem_span(x, *span.values(), axis=axis, given="".join(span), extents=extents)
     found = _index(node.slices, x.shape)
     if found is None:
         return None
