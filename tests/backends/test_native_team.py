@@ -212,6 +212,36 @@ def test_convolutions(threads, call, name):
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-2)
 
 
+def trained(compiled, special):
+    """The parameter of a Link after each of three steps, and what was warned of."""
+    link, optimizer = chainer.links.Scale(axis=0, W_shape=(250, 301)), chainer.optimizers.SGD(0.1)
+    link.W.array[...] = np.linspace(-2, 2, link.W.size).reshape(link.W.shape)
+    link.W.array.reshape(-1)[special] = np.inf
+    optimizer.setup(link)
+
+    def step():
+        link.cleargrads()
+        F.sum(F.square(link.W)).backward()
+        optimizer.update()
+        return link.W.array.copy()
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function = to_static(step, backend="c") if compiled else step
+        return [function() for _ in range(3)], [str(warning.message) for warning in found]
+
+
+@pytest.mark.parametrize("special", [[], [5, 40_000, 40_001, 75_000]], ids=["finite", "infinite"])
+def test_updates(threads, special):
+    """What eager mode makes of large arrays, and one warning for all shares that have something to say."""
+    expected, warned = trained(False, special)
+    for count in (1, 3):
+        threads(count)
+        found, warned_too = trained(True, special)
+        np.testing.assert_array_equal(found, expected)
+        assert warned_too == warned and len(warned) == bool(special)
+
+
 # Generated code --------------------------------------------------------------------------------------------------------
 
 

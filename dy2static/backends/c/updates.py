@@ -1,6 +1,11 @@
-"""Updates as C functions: one for all of one form, which goes through the arrays piece by piece, while they are in the cache."""
+"""Updates as C functions: one for all of one form, which goes through the arrays piece by piece, while they are in the cache.
+
+Threads share large arrays.  Where NumPy would say something about a piece, the rest of its share is left to NumPy: what all shares
+of an array leave is one call.
+"""
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -18,6 +23,9 @@ from .scalars import SCALARS, scalar_type
 
 #: So many elements are computed, looked at, and stored.
 _PIECE = 1024
+
+#: Threads share arrays of so many elements, in at most so many shares.
+_SHARED, _SHARES = 1 << 15, 16
 
 _KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
 
@@ -61,19 +69,37 @@ class UpdateRegion:
         """The function, of the library that was made of the text."""
         return UpdateCall(library.bind(built, self.name, self.rest), self.members)
 
-    def rest(self, first: int, *operands: Any) -> None:
-        """Update all elements from one on with NumPy, which says what there is to say; also arrays that C does not take."""
+    def rest(self, address: int, *operands: Any) -> None:
+        """Update the elements that C leaves with NumPy, which says what there is to say; also arrays that C does not take.
+
+        address: where the number of spans is, followed by the first element of each and the one behind it.
+        """
         if self._rest is None:
             self._rest = bound(emit_update(self.graph, self.targets))
-        pieces = [_piece(x, first) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
+        count = ctypes.c_int64.from_address(address).value
+        bounds = list((ctypes.c_int64 * (2 * count + 1)).from_address(address))[1:]
+        spans = [slice(*bounds[k:k + 2]) for k in range(0, 2 * count, 2)]
+        pieces = [_piece(x, spans) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
         self._rest(*pieces)
         for k in self.targets:
             if not np.shares_memory(pieces[k], operands[k]):
-                operands[k][...] = pieces[k].reshape(operands[k].shape)
+                _put(operands[k], spans, pieces[k])
 
 
-def _piece(array: np.ndarray, first: int) -> np.ndarray:
-    return array.reshape(-1)[first:]
+def _piece(array: np.ndarray, spans: Sequence[slice]) -> np.ndarray:
+    flat_array = array.reshape(-1)
+    return flat_array[spans[0]] if len(spans) == 1 else np.concatenate([flat_array[span] for span in spans])
+
+
+def _put(array: np.ndarray, spans: Sequence[slice], piece: np.ndarray) -> None:
+    whole = array.reshape(-1)
+    first = 0
+    for span in spans:
+        behind = first + span.stop - span.start
+        whole[span] = piece[first:behind]
+        first = behind
+    if not np.shares_memory(whole, array):
+        array[...] = whole.reshape(array.shape)
 
 
 class _Text:
@@ -156,29 +182,50 @@ class _Text:
                 counts[kind] += 1
                 checks.append(f"dy_take_{kind}(given[{at}], {slot})")
         stores = "\n".join(
-            f"            memcpy(p[{place[value]}] + first * {value.dtype.itemsize}, made + {8 * _PIECE * at}, "
+            f"        memcpy(p[{place[value]}] + first * {value.dtype.itemsize}, made + {8 * _PIECE * at}, "
             f"(size_t)(count * {value.dtype.itemsize}));" for at, value in enumerate(filled))
         tests = "\n            && ".join(checks)
         return f"""
+struct {self.name} {{ char *const *p; const int64_t *n; const double *d; int64_t step, *ends; }};
+static void {self.name}_share(const void *given, int64_t first, int64_t end)
+{{
+    const struct {self.name} *const all = given;
+    char *const *const p = all->p;
+    char made[{8 * _PIECE * len(filled)}] __attribute__((aligned(64)));
+    int64_t *const reached = all->ends + first / all->step;
+    for (; first < end; first += {_PIECE}) {{
+        const int64_t count = end - first < {_PIECE} ? end - first : {_PIECE};
+        dy_clear_float_flags();
+        {self.name}_piece(p, all->n, all->d, first, count, made);
+        if (dy_float_flags())
+            break;
+{stores}
+    }}
+    dy_clear_float_flags();
+    *reached = first < end ? first : end;
+}}
+
 PyObject *{self.name}(PyObject *self, PyObject *const *args, intptr_t args_count)
 {{
-    char made[{8 * _PIECE * len(filled)}] __attribute__((aligned(64)));
     for (intptr_t at = 0; at < args_count; at += {len(inputs)}) {{
         PyObject *const *const given = args + at;
         char *p[{len(self.arrays)}];
-        int64_t n[{counts['int'] + counts['bool'] + 1}], first = 0;
+        int64_t n[{counts['int'] + counts['bool'] + 1}], ends[{_SHARES}], spans[{2 * _SHARES + 1}];
         double d[{counts['float'] + 1}];
-        const int64_t size = dy_size(given[{self.targets[0]}]);
+        const int64_t size = dy_size(given[{self.targets[0]}]), pieces = (size + {_PIECE - 1}) / {_PIECE};
+        const int64_t step = size < {_SHARED} ? size : (pieces + {_SHARES - 1}) / {_SHARES} * {_PIECE};
         const int taken = {tests};
-        for (; taken && first < size; first += {_PIECE}) {{
-            const int64_t count = size - first < {_PIECE} ? size - first : {_PIECE};
-            dy_clear_float_flags();
-            {self.name}_piece(p, n, d, first, count, made);
-            if (dy_float_flags())
-                break;
-{stores}
+        if (taken && size > 0)
+            dy_share({self.name}_share, &(struct {self.name}){{p, n, d, step, ends}}, size, step);
+        spans[0] = 0;
+        for (int64_t first = 0; first < size; first += taken ? step : size) {{
+            const int64_t end = taken && first + step < size ? first + step : size, reached = taken ? ends[first / step] : first;
+            if (reached < end) {{
+                spans[2 * spans[0] + 1] = reached;
+                spans[2 * spans[0]++ + 2] = end;
+            }}
         }}
-        if (first < size && !dy_leave_rest(self, given, {len(inputs)}, first))
+        if (spans[0] && !dy_leave_rest(self, given, {len(inputs)}, spans))
             return 0;
     }}
     return dy_none();

@@ -188,10 +188,11 @@ static inline int64_t dy_size(PyObject *object)
     return size;
 }
 
-/* Let the Python function of the wrapper do the same, from some element on. */
-static __attribute__((noinline, cold)) int dy_leave_rest(PyObject *self, PyObject *const *given, intptr_t count, int64_t first)
+/* Let the Python function of the wrapper do the same for some spans of elements: their number, then the first element of each and the one
+   behind it. */
+static __attribute__((noinline, cold)) int dy_leave_rest(PyObject *self, PyObject *const *given, intptr_t count, const int64_t *spans)
 {
-    PyObject *fallback = PyTuple_GetItem(self, 0), *place = PyLong_FromLongLong(first), *done = 0;
+    PyObject *fallback = PyTuple_GetItem(self, 0), *place = PyLong_FromLongLong((intptr_t)spans), *done = 0;
     PyObject **const all = malloc(sizeof(PyObject *) * (size_t)(count + 1));
     if (fallback && place && all) {
         all[0] = place;
