@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _NUMBERS = (int, float, SymbolicScalar, Size)
 
 
+#: Of which there may be several objects that are equal.
+_EQUAL = (int, float, complex, str, bytes)
+
+
 def identical(capture: Capture, first: Any, second: Any) -> Any:
     """``first is second`` of what they stand for."""
     for item, other in ((first, second), (second, first)):
@@ -45,7 +49,7 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
         capture.abort("`is` of Variables that depend on a decision on array values", because=decided)
     if first is not second and any(type(x) is SymbolicScalar and x.text is None for x in (first, second)):
         return False                                # a number, or a value that is not symbolic
-    if first is second:
+    if first is second and type(first) not in _EQUAL:
         return True
     is_one = capture.heap.is_one(first, second)
     if is_one is not None:
@@ -55,6 +59,9 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
     if SymbolicScalar in (type(first), type(second)) and not all(type(x) in _NUMBERS for x in (first, second)):
         return False                                # the type is known: the number may be any
     first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
+    if type(first) is type(second) and type(first) in _EQUAL and first == second:
+        capture.heap.identify(first)
+        capture.heap.identify(second)
     sources = [_source_of(capture, item) for item in (first, second)]
     if first is not second and None not in sources:
         capture.heap.guard(DistinctObjects(tuple(sources)))

@@ -5,7 +5,7 @@ import collections
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Tuple
 
 from ..record.guards import EqualsMatch, IdentityMatch
-from ..record.paths import Attribute, Source
+from ..record.paths import Attribute, BareItems, Source
 from ..record.writes import AssignDeque, Change, ExtendDeque
 from .dict_shadows import ShadowDict, as_key
 from .list_shadows import ShadowList
@@ -49,14 +49,31 @@ class ShadowOrderedDict(ShadowDict):
     __hash__ = None
 
 
-class ShadowDefaultDict(ShadowDict):
+class ShadowDictOfAll(ShadowDict):
+    """The shadow of a dict that has something for keys that it has not."""
+
+    def items_source(self) -> Source:
+        """Programs look for items without asking what the dict makes of a key that is missing: it may add that."""
+        return self.heap.source(BareItems, self.source)
+
+
+class ShadowDefaultDict(ShadowDictOfAll):
     """The shadow of a defaultdict: a key that is read and not there is made."""
 
     __class__ = property(lambda self: collections.defaultdict)      # type: ignore[assignment]
 
     def __init__(self, heap: Heap, real: collections.defaultdict, source: Source):
         super().__init__(heap, real, source)
-        self.default_factory = heap.shadow(real.default_factory, heap.source(Attribute, source, "default_factory"))
+        self._factory = heap.shadow(real.default_factory, heap.source(Attribute, source, "default_factory"))
+
+    @property
+    def default_factory(self) -> Any:
+        """What makes a value."""
+        return self._factory
+
+    @default_factory.setter
+    def default_factory(self, value: Any) -> None:
+        self.heap.capture.abort("the default_factory of a defaultdict is assigned")
 
     def __missing__(self, key: Any) -> Any:
         key = as_key(key)
@@ -82,7 +99,7 @@ class ShadowDefaultDict(ShadowDict):
         return repr(self.copy())
 
 
-class ShadowCounter(ShadowDict, collections.Counter):
+class ShadowCounter(ShadowDictOfAll, collections.Counter):
     """The shadow of a Counter, whose methods are Python over those of a dict."""
 
     __class__ = property(lambda self: collections.Counter)          # type: ignore[assignment]

@@ -70,10 +70,14 @@ class ShadowDict(dict):
                 self.absent.add(key)
                 self.heap.guard(KeyAbsent(self.source, key))
             return ABSENT
-        value = self.heap.shadow(self.real[key], self.heap.source(Item, self.source, key))
+        value = self.heap.shadow(self.real[key], self.heap.source(Item, self.items_source(), key))
         self.loaded[key] = self.original[key] = value
         dict.__setitem__(self, key, value)
         return value
+
+    def items_source(self) -> Source:
+        """The path by which items are read."""
+        return self.source
 
     def load_all(self) -> None:
         """Load everything, in the order of the real dict, and guard that there is nothing else."""

@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import types
+import warnings
 from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 import chainer
@@ -272,6 +273,11 @@ class Heap:
             self._distinguish(real, source)
         return real
 
+    def identify(self, value: Any) -> None:
+        """Guard that where a string or number was read there is this very object."""
+        for guard in [guard for guard in self.guards if type(guard) is EqualsMatch and guard.expected is value]:
+            self.guard(IdentityMatch(guard.source, value))
+
     def _distinguish(self, nan: float, source: Source) -> None:
         """Rely on which of the NaNs that are read are one object: by that, ``in`` finds them, and lists of them are equal."""
         known = self._nans.setdefault(id(nan), (nan, source))
@@ -334,6 +340,8 @@ class Heap:
         return tuple(self._items(real, source))
 
     def _list(self, real: list, source: Source) -> ShadowList:
+        if getattr(warnings._showwarnmsg_impl, "__self__", None) is real:       # type: ignore[attr-defined]
+            self.capture.abort("a list that takes down warnings is read")
         self.guard(TypeMatch(source, list))
         return self.track(ShadowList(self, real, source))
 

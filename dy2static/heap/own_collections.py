@@ -7,6 +7,7 @@ from ..record.guards import KeysMatch, LengthMatch
 from ..record.paths import BareItems, Item, Source
 from ..record.writes import AssignList, Change, DeleteItem, SetItem
 from ..runtime.bare_items import has_own_ways
+from .dict_shadows import as_key
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -51,10 +52,10 @@ class OwnItems:
         moved = [] if list(now)[:len(stay)] == stay else stay
         for key in before:
             if key not in now or key in moved:
-                yield DeleteItem, key, None
+                yield DeleteItem, as_key(key), None
         for key, value in now.items():
             if key not in before or key in moved or value is not before[key]:
-                yield SetItem, key, value
+                yield SetItem, as_key(key), value
 
 
 def base_of(cls: type) -> Any:

@@ -9,7 +9,7 @@ _WAYS = ("__getitem__", "__setitem__", "__delitem__", "__iter__", "__len__", "__
 
 def has_own_ways(cls: type, base: type) -> bool:
     """Whether a class that derives from ``base``, ``dict`` or ``list``, replaces what programs use."""
-    return any(getattr(cls, name) is not getattr(base, name) for name in _WAYS)
+    return hasattr(cls, "__missing__") or any(getattr(cls, name) is not getattr(base, name) for name in _WAYS)
 
 
 class BareDict(MutableMapping):
@@ -21,6 +21,8 @@ class BareDict(MutableMapping):
         self.item = item
 
     def __getitem__(self, key: Any) -> Any:
+        if not dict.__contains__(self.item, key):       # `dict.__getitem__` would ask `__missing__`
+            raise KeyError(key)
         return dict.__getitem__(self.item, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -1,4 +1,5 @@
 """One dict, object or number that is reached in several ways: what one of them writes, the others read."""
+import collections
 import decimal
 import sys
 import types
@@ -183,7 +184,97 @@ def decimals():
     return step, before
 
 
-CASES = [vars_of_an_object, vars_that_are_read_first, globals_of_a_function, names_of_a_module, objects_with_one_dict,
+def equal_strings_and_numbers():
+    at = types.SimpleNamespace(one="".join(["a", "b"]), other="".join(["a", "b"]), n=1000.5, m=1000.5)
+    first, second = at.one, at.n
+
+    def step(x, i):
+        return x * 2, at.one is at.other, at.n is at.m, at.one == at.other
+
+    def before(i):
+        at.other = first if i // 2 % 2 else "".join(["a", "b"])
+        at.m = second if i // 2 % 2 else float("1000.5")
+    return step, before
+
+
+def keys_that_a_dict_adds(kind=collections.defaultdict):
+    held = kind(float)
+
+    def step(x, i):
+        return x * (held[i] + 1), len(held), sorted(held)
+
+    def before(i):
+        if i % 3 == 2:
+            held.clear()
+    return step, before
+
+
+class Growing(dict):
+    def __init__(self, kind):
+        pass
+
+    def __missing__(self, key):
+        self[key] = key * 2.0
+        return self[key]
+
+
+def keys_that_an_own_dict_adds():
+    return keys_that_a_dict_adds(Growing)
+
+
+class Own(dict):
+    pass
+
+
+def keys_of_an_own_dict():
+    held = Own()
+
+    def step(x, i):
+        held[i] = i * 2.0
+        held["k%d" % i] = i
+        return x * held[i], list(held), [type(key).__name__ for key in held]
+
+    def before(i):
+        if i % 3 == 2:
+            held.clear()
+    return step, before
+
+
+def counts_of_what_is_missing():
+    held = collections.Counter(a=1)
+
+    def step(x, i):
+        return x * (held["a"] + held["b"]), "a" in held, sorted(held)
+
+    def before(i):
+        held.clear()
+        if i % 2:
+            held["a"] = 0
+    return step, before
+
+
+def a_factory_that_is_assigned():
+    held = collections.defaultdict(float)
+
+    def step(x, i):
+        held.default_factory = [int, float][i % 2]
+        return x * (held[i] + 1), str(held[i])
+    return step, lambda i: held.clear()
+
+
+def warnings_that_are_taken_down():
+    def step(x, i):
+        y = x * 2
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warnings.warn("here")
+            count = len(found)
+        return y, count
+    return step
+
+
+CASES = [equal_strings_and_numbers, keys_that_a_dict_adds, keys_that_an_own_dict_adds, keys_of_an_own_dict, counts_of_what_is_missing,
+         a_factory_that_is_assigned, warnings_that_are_taken_down, vars_of_an_object, vars_that_are_read_first, globals_of_a_function, names_of_a_module, objects_with_one_dict,
          objects_that_come_to_have_one_dict, a_view_of_a_dict, defaults_that_are_read, cells_that_are_read, the_class_of_a_method,
          which_of_two_nans, decimals]
 

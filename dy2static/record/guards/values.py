@@ -60,8 +60,10 @@ class IdentityMatch(Expecting):
         return named(self.expected), named(value)
 
     def fails(self, writer: GuardWriter) -> str:
-        value = writer.path(self.source)
-        return f"{value} is not {writer.constant(self.expected)}"
+        value, expected = writer.path(self.source), self.expected
+        known = writer.bound(expected) if isinstance(expected, (int, float, complex, str, bytes)) and not self.is_soft else \
+            writer.constant(expected)
+        return f"{value} is not {known}"
 
     def row_at(self, place: int, table: TableWriter) -> bool:
         return table.test("is", place, table.constant(self.expected))
