@@ -72,6 +72,8 @@ _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
 #: Functions that answer yes or no, as the heap is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
+_TEXTS = frozenset((SymbolicText, TextMethod))
+
 #: What is read before code that is not converted can look at it.
 _LOADED_WHOLE = frozenset((ShadowList, ShadowDict, *COLLECTION_KINDS))
 
@@ -283,7 +285,7 @@ def _keeps_functions(function: Any) -> bool:
 
 def _without_texts(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
     """The arguments with the texts themselves for what is not converted, unless it only keeps them."""
-    if not any(type(x) in (SymbolicText, TextMethod) for x in (*args, *kwargs.values())):
+    if not any([type(x) in _TEXTS for x in (*args, *kwargs.values())]):
         return args, kwargs
     owner = getattr(function, "__self__", None)
     if isinstance(owner, (list, collections.deque)) or hasattr(function, "_fields"):

@@ -43,7 +43,7 @@ class ShadowModule(types.ModuleType):
         del object.__getattribute__(self, "_dy2static_attributes")[name]
 
 
-_FUNCTIONS = (types.FunctionType, types.MethodType)
+_FUNCTIONS = frozenset((types.FunctionType, types.MethodType))
 
 
 class ShadowBase:

@@ -326,10 +326,11 @@ class ShadowMeta(type):
         return cls._dy2static_heap.objects.is_subclass(other, cls)
 
     def __eq__(cls, other: Any) -> bool:
-        return other is cls or other is cls._dy2static_class
+        # not by `__getattribute__`: whatever looks for the class of a shadow among others comes here
+        return other is cls or other is type.__getattribute__(cls, "_dy2static_class")
 
     def __hash__(cls) -> int:
-        return hash(cls._dy2static_class)
+        return hash(type.__getattribute__(cls, "_dy2static_class"))
 
     def __new__(meta, name: str, bases: Tuple, body: Dict[str, Any], **kwargs: Any) -> type:
         for base in bases:

@@ -68,9 +68,9 @@ def replaced_names() -> Iterator[Name]:
     """
     for module, names, original in _ORIGINAL:
         space = vars(module)
-        found = [(name, space.get(name)) for name in [*original, *(space.keys() - names)]]
-        yield from ((module, name) for name, value in found if not name.startswith("_") and not _is_ours(value)
-                    and (value is not original[name] if name in original else callable(value)))
+        replaced = [name for name, value in original.items() if space.get(name) is not value]
+        added = [name for name in space.keys() - names if callable(space.get(name))]
+        yield from ((module, name) for name in [*replaced, *added] if not name.startswith("_") and not _is_ours(space.get(name)))
 
 
 def foreign_names(module: types.ModuleType) -> Iterator[str]:

@@ -16,7 +16,7 @@ from . import store
 
 _PACKAGE = Path(__file__).parents[1]
 _STARTED = time.time_ns()
-_LONG = 1 << 15                     # characters of a text that Python compiles more slowly than it is found on disk
+_LONG = 1 << 13                     # characters of a text that Python compiles more slowly than it is found on disk
 
 
 def is_wanted() -> bool:
