@@ -46,12 +46,18 @@ def _size(capture: Capture, item: Any, operands: Sequence[Value]) -> Any:
     return capture.dimensions.get(operands[item.index]) if type(item) is Hole else item if type(item) is int else None
 
 
-def _split(calls: Calls, function: Callable, x: Any, places: Any, *args: Any, **kwargs: Any) -> Any:
+def _split(calls: Calls, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """``F.split_axis`` at places that are sums of lengths."""
-    found = sizes_in(calls.capture, places.now()) if type(places) is SymbolicArray else None
-    if found is not None and any(isinstance(size, Dim) for size in found):
-        places = [Size(calls.capture, size) if isinstance(size, Dim) else size for size in found]
-    return calls.native(function)(x, places, *args, **kwargs)
+    return calls.native(function)(*[_as_sizes(calls.capture, item) for item in args],
+                                  **{name: _as_sizes(calls.capture, item) for name, item in kwargs.items()})
+
+
+def _as_sizes(capture: Capture, item: Any) -> Any:
+    """The sizes in an array that holds nothing else, as a list; anything else as it is."""
+    found = sizes_in(capture, item.now()) if type(item) is SymbolicArray and item.dtype.kind in "iu" else None
+    if found is None or not any(isinstance(size, Dim) for size in found):
+        return item
+    return [Size(capture, size) if isinstance(size, Dim) else size for size in found]
 
 
 def _padded(calls: Calls, function: Callable, arrays: Sequence[Any], padding: Any) -> Any:

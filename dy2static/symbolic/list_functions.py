@@ -25,6 +25,7 @@ from ..threads.quiet import quiet
 from .known_texts import SymbolicText
 from .lists import Items, StagedList, symbolic_items
 from .sequences import PARTING, Parts, Rows
+from .sizes import Size
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -34,7 +35,7 @@ def length(calls: Calls, function: Callable, value: Any) -> Any:
     if kind is ShadowList:
         return value.length()
     if issubclass(kind, ShadowBase) and isinstance(getattr(kind, "__len__", None), types.FunctionType):
-        return _own_length(kind.__len__(value), function, value)
+        return _own_length(kind.__len__(value))
     items = symbolic_items(value)
     if items is not None:
         return items.length
@@ -49,10 +50,22 @@ def length(calls: Calls, function: Callable, value: Any) -> Any:
     return function(value)
 
 
-def _own_length(found: Any, function: Callable, value: Any) -> Any:
+class _Given:
+    """Has the length that a method ``__len__`` has given, for Python to look at it."""
+
+    def __init__(self, found: Any):
+        self.found = found
+
+    def __len__(self) -> int:
+        return self.found               # type: ignore[no-any-return]
+
+
+def _own_length(found: Any) -> Any:
     """What a method ``__len__`` has given: a number that changes from call to call need not be known; Python checks others."""
-    is_number = type(found) is int or type(found) is SymbolicScalar and found.text is not None and found.kind == "py_int"
-    return found if is_number and 0 <= found <= sys.maxsize else function(value)
+    if type(found) is Size:
+        return found
+    is_number = type(found) is SymbolicScalar and found.text is not None and found.kind == "py_int"
+    return found if is_number and 0 <= found <= sys.maxsize else len(_Given(found))
 
 
 def stack(calls: Calls, function: Callable, xs: Any, axis: int = 0) -> Any:

@@ -173,7 +173,7 @@ def converted():
         lengths = [len(x) for x in xs]
         sums = np.cumsum(np.array(lengths))
         parts = F.split_axis(model.embed(F.concat(xs, axis=0)), np.cumsum(lengths[:-1]), 0)
-        again = F.split_axis(F.concat(parts, axis=0), sums[:-1], 0)
+        again = F.split_axis(F.concat(parts, axis=0), axis=0, indices_or_sections=sums[:-1])
         last, _ = model.gru(None, list(again))
         block, marks = chainer.dataset.concat_examples(list(zip(xs, [np.sqrt(t).astype("f") for t in ts])), padding=(-1, -np.inf))
         block[:, 0] = 2
