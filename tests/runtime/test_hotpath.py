@@ -14,7 +14,7 @@ from chainer.optimizer import GradientMethod
 from chainer.optimizer_hooks import GradientClipping, WeightDecay
 
 from dy2static import config, enable_to_static, to_static
-from dy2static.native import compiler, library
+from dy2static.native import compiler, library, team
 from dy2static.program import hotpath
 from dy2static.runtime import backprop, guard_tests, node, updating
 from dy2static.runtime.guard_tests import GuardTable, fits
@@ -107,6 +107,35 @@ OPTIMIZERS = {
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_updates(name, dtype):
     first, second = in_both(lambda: trained(OPTIMIZERS[name], dtype))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ["SGD", "MomentumSGD", "Adam"])
+def test_updates_that_threads_share(name):
+    """Shares that end within a parameter, and that have several, give the same bits; where one is not finite, NumPy does all."""
+    def run():
+        model = chainer.ChainList(L.Linear(250, 301), L.Scale(0, (7,)), L.Linear(400, 150))
+        optimizer = OPTIMIZERS[name]().setup(model)
+        for number, parameter in enumerate(model.params()):
+            parameter.array[...] = np.linspace(-2, number, parameter.size).reshape(parameter.shape)
+        for step in range(3):
+            for parameter in model.params():
+                parameter.grad = parameter.array * np.float32(0.7)
+            if step == 2:
+                model[2].W.grad[7] = np.inf
+            with np.errstate(all="ignore"):
+                optimizer.update()
+        return state_of(model, optimizer)
+    before = config.THREADS.value
+    team.team().handle.insist(1)
+    team.set_threads(3)
+    try:
+        first, second = in_both(run)
+    finally:
+        team.team().handle.insist(0)
+        config.THREADS.value = before
+        team.set_threads(team.wanted())
+        config.THREADS.value = before
     assert first == second
 
 

@@ -1,6 +1,8 @@
 /* Updates of parameters by the rules of Chainer's optimizers: of all parameters of a link, or of none. */
+#include "dy2static_shares.h"
 
-#define MANY 65536          /* from so many numbers on, other threads may run meanwhile */
+#define MANY 65536          /* so many numbers are shared by threads, and other threads may run meanwhile */
+#define MOST_SHARES 16
 
 typedef struct {
     char *data, *grad, *m, *v;
@@ -175,12 +177,45 @@ static int is_shared(PyObject *list)
     return shared;
 }
 
-static int run(const rule *how, const update *updates, intptr_t length, int write)
+/* Some updates, and whether there is a result that is not finite. */
+typedef struct {
+    const rule *how;
+    const update *updates;
+    intptr_t length;
+    int write, *bad;
+} some_updates;
+
+/* The numbers from `begin` to `end` of all parameters, one after the other. */
+static void run_part(const void *given, int64_t begin, int64_t end)
 {
-    for (intptr_t i = 0; i < length; i++)
-        if (!(updates[i].is_double ? how->run_double : how->run_float)(updates + i, write))
-            return 0;
-    return 1;
+    const some_updates *const all = given;
+    for (intptr_t i = 0; i < all->length && end > 0; i++) {
+        update part = all->updates[i];
+        const int64_t count = part.count, left = begin > 0 ? begin : 0, right = end < count ? end : count;
+        const int64_t bytes = left * (part.is_double ? 8 : 4);
+        begin -= count;
+        end -= count;
+        if (left >= right)
+            continue;
+        part.count = right - left;
+        part.data += bytes;
+        part.grad += bytes;
+        part.m += part.m ? bytes : 0;
+        part.v += part.v ? bytes : 0;
+        if (!(part.is_double ? all->how->run_double : all->how->run_float)(&part, all->write))
+            __atomic_store_n(all->bad, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static int run(const rule *how, const update *updates, intptr_t length, int64_t numbers, int write)
+{
+    int bad = 0;
+    const some_updates all = {how, updates, length, write, &bad};
+    if (numbers < MANY)
+        run_part(&all, 0, numbers);
+    else
+        dy_share(run_part, &all, numbers, (numbers + MOST_SHARES - 1) / MOST_SHARES);
+    return !bad;
 }
 
 /* Another one in the count of updates of a parameter. */
@@ -197,7 +232,7 @@ static PyObject *updated(PyObject *self, PyObject *const *args, intptr_t count, 
 {
     PyObject *found = count == 1 ? parameters(args[0]) : 0, *rules = PyList_New(0), *kept = PyList_New(0);
     const intptr_t length = found && rules && kept ? PyList_Size(found) : 0;
-    update *updates = length ? malloc(sizeof(update) * (size_t)length) : 0;
+    update *updates = length ? calloc((size_t)length, sizeof(update)) : 0;
     int64_t numbers = 0;
     int good = updates != 0, failed = 0;
     for (intptr_t i = 0; i < length && good; i++) {
@@ -207,7 +242,7 @@ static PyObject *updated(PyObject *self, PyObject *const *args, intptr_t count, 
     good = good && !is_shared(rules);                   /* by parameters, or a parameter is updated twice */
     if (good) {
         void *thread = numbers >= MANY ? PyEval_SaveThread() : 0;
-        good = run(how, updates, length, 0) && run(how, updates, length, 1);
+        good = run(how, updates, length, numbers, 0) && run(how, updates, length, numbers, 1);
         if (thread)
             PyEval_RestoreThread(thread);
     } else
