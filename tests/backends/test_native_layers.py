@@ -104,6 +104,13 @@ def test_maxima_of_special_values(options):
     np.testing.assert_array_equal(f(x).array, expected)
 
 
+def test_masks_are_stored_as_bytes():
+    """Of stores of bool behind a relu, gcc 12 makes no vectors."""
+    f, x = native(lambda x: np.maximum(x * 2, 0) > 1), array(3, 5)
+    np.testing.assert_array_equal(f(x), x > 0.5)
+    assert all("((uint8_t *)" in program.native_code for program in f.dispatcher.programs)
+
+
 # What follows a convolution -----------------------------------------------------------------------------------------------
 
 X2, W2, B2 = array(3, 4, 8, 8), array(5, 4, 3, 3), array(5)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -15,8 +14,8 @@ from ..loops.parallelize import Level, Share, cut, image_by_image
 from .emitter import Emitter, Rule
 from .nests import along, at, block, loop, loops, zeros
 
-#: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
-_WRITTEN, _TAP, _ROW = 16, 0.1, 2048
+#: Nanoseconds of a tap of a maximum.
+_TAP = 0.1
 
 #: Nanoseconds of one place that is looked up in a window, and of one that is copied.
 _CHOICE, _PLACE = 1.5, 0.5
@@ -105,8 +104,6 @@ def _max_pool(emitter: Emitter, node: Node) -> None:
     if written is not None:
         emitter.part(*written)
         return
-    if _max_pool_by_rows(emitter, node):
-        return
     source, target, found, type = emitter.pointer(x), emitter.name(value), emitter.name(indexes), c_type(value.dtype)
     with loops(emitter, "a", (w.count, *w.spots), math.prod(w.kernel)) as (image, *spots):
         places = [f"k{a}_" for a in w.axes]
@@ -123,66 +120,29 @@ def _max_pool(emitter: Emitter, node: Node) -> None:
 
 
 def written_pool(emitter: Emitter, node: Node, images: int = 0) -> Optional[Tuple[List[str], Optional[Share]]]:
-    """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
+    """The maxima of rows of windows at once, with vectors; None where there is no function for these.
 
     images: the number of images; threads share them, however little work that is.
-    gcc 12 vectorizes the loop in this form only: two selections for each tap, indexes as wide as elements, and a separate
-    loop that narrows them.
     """
-    (value, indexes), (x,) = node.outputs, node.inputs
-    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
-    if not all(map(w.inside, w.axes)) or math.prod(w.kernel) > _WRITTEN or w.spots[-1] > _ROW or 0 in x.shape:
-        return None
-    source, target, type, index = emitter.pointer(x), emitter.name(value), c_type(value.dtype), c_type(indexes.dtype)
-    found, wide = emitter.name(indexes) if emitter.is_read(indexes) else "", f"int{8 * value.dtype.itemsize}_t"
-    sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
-    share = None
-    if images:
-        share = image_by_image(Level(names[0], w.count), images, math.prod(sizes))
-    elif is_known(w.count):
-        share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
-                    math.prod(sizes) * math.prod(w.kernel) * _TAP)
-    state, held, tap = "dy_state", "dy_places", "dy_tap"
-    lines = [f"    const dy_float_state {state} = dy_save_float_state();"]
-    for name, size in zip(names[:-1], sizes):
-        begin, end = ("begin", "end") if share is not None and share.name == name else ("0", str(size))
-        lines.append(f"    for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{")
-    row, here = f"for (int64_t {names[-1]} = 0; {names[-1]} < {sizes[-1]}; ++{names[-1]})", w.spot(names[0], names[1:])
-    lines += [f"    {wide} {held}[{sizes[-1]}];"] if found else []
-    lines += ["    #pragma omp simd", f"    {row} {{"]
-    best, place = "", "0"
-    for k, places in enumerate(itertools.product(*map(range, w.kernel))):
-        item = f"{tap}_{k}"
-        lines.append(f"        const {type} {item} = {source}[{w.element(names[0], names[1:], [str(p) for p in places])}];")
-        for last, new, name, kind in ((best, item, "best", type), (place, str(k), "place", wide)) if k else ():
-            if name == "best" or found:
-                lines.append(f"        const {kind} {item}_new_{name} = !islessequal({item}, {best}) ? {new} : {last};")
-                lines.append(f"        const {kind} {item}_{name} = {best} != {best} ? {last} : {item}_new_{name};")
-        best, place = (f"{item}_best", f"{item}_place") if k else (item, "0")
-    lines += [f"        {target}[{here}] = {best};", *([f"        {held}[{names[-1]}] = {place};"] if found else []), "    }"]
-    lines += ["    #pragma omp simd", f"    {row} {found}[{here}] = ({index}){held}[{names[-1]}];"] if found else []
-    return [*lines, "    " + "}" * (len(names) - 1), f"    dy_restore_float_state({state});"], share
-
-
-def _max_pool_by_rows(emitter: Emitter, node: Node) -> bool:
-    """The same for rows of windows at once, with vectors; whether there is a function for these."""
     (value, indexes), (x,), attrs = node.outputs, node.inputs, node.attrs
     types = {"float32": "f32", "float64": "f64"}.get(value.dtype.name), {"uint8": "u8", "int32": "i32"}.get(indexes.dtype.name)
     windows = Windows(math.prod(x.shape[:2]), 1, 1, 1, x.shape[2:], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
                       attrs["pad"], (1,) * len(attrs["kernel"]))
     if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or 0 in value.shape:
-        return False
+        return None
+    share, elements, level = None, math.prod(value.shape), Level("planes", windows.batch)
+    if images:
+        share = image_by_image(level, images, elements)
+    elif is_known(windows.batch):
+        share = cut([level], elements, elements * math.prod(windows.kernel) * _TAP)
     arrays = [emitter.pointer(x), emitter.name(value), emitter.name(indexes) if emitter.is_read(indexes) else ""]
-    sizes, share = [math.prod(windows.image), *[math.prod(windows.spots)] * 2], None
-    if is_known(windows.batch):
-        work = math.prod(value.shape) * math.prod(windows.kernel) * _TAP
-        share = cut([Level("planes", windows.batch)], math.prod(value.shape), work)
     lines = [f"    {'static ' if share is None and is_known(windows.batch) else ''}dy_windows windows = {windows.text()};"]
     if share is not None:
         lines.append("    windows.batch = end - begin;")
+        sizes = [math.prod(windows.image), *[math.prod(windows.spots)] * 2]
         arrays = [name and f"{name} + begin * {size}" for name, size in zip(arrays, sizes)]
-    emitter.part([*lines, f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {', '.join(name or '0' for name in arrays)});"], share)
-    return True
+    called = f"dy_max_pool_{types[0]}_{types[1]}(&windows, {', '.join(name or '0' for name in arrays)});"
+    return [*lines, f"    {called}"], share
 
 
 def _chosen(emitter: Emitter, w: _Windows, index: str, spots: Sequence[str]) -> str:

@@ -330,7 +330,9 @@ class _Renderer:
         local = self.emitter.local(value)
         self._line(f"const {c_type(value.dtype)} {local} = {text};")
         if store is not None:
-            self._line(f"{self.emitter.name(value)}[{address_text(store)}] = {local};")
+            name = self.emitter.name(value)
+            target = f"((uint8_t *){name})" if value.dtype.kind == "b" else name   # gcc 12 has no vectors for some stores of bool
+            self._line(f"{target}[{address_text(store)}] = {local};")
 
     def _recall(self, statement: Recall) -> None:
         value, text = statement.value, self._text(statement.expression)

@@ -65,12 +65,23 @@ DY_POOL int64_t dy_windows_at_once(const dy_windows *w)
         return 1;                                                                                                      \
     }                                                                                                                  \
                                                                                                                        \
+    /* Every second element; `count`: of each half, which fill vectors. */                                             \
+    DY_POOL void dy_halve_##NAME(const T *line, const int64_t count, T *even, T *odd)                                  \
+    {                                                                                                                  \
+        _Pragma("omp simd")                                                                                            \
+        for (int64_t o = 0; o < count; o++) {                                                                          \
+            even[o] = line[2 * o];                                                                                     \
+            odd[o] = line[2 * o + 1];                                                                                  \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
     /* The first maximum of each window, or its first NaN, and its place; the padding is minus infinity. */            \
     DY_POOL void dy_find_maxima_##NAME(const dy_windows *w, const int64_t m, const int64_t o0, const int64_t o1,       \
                                        const int64_t start, const T *x, T *best, WIDE *found)                          \
     {                                                                                                                  \
         const int64_t at_once = dy_windows_at_once(w), length = (at_once - 1) * w->stride[2] + w->kernel[2];           \
-        T line[DY_LINE];                                                                                               \
+        T line[DY_LINE], halves[2][DY_LINE / 2 + DY_LANES];                                                            \
+        const int by_two = w->stride[2] == 2 && w->kernel[2] <= 2 * DY_LANES;                                          \
         _Pragma("omp simd")                                                                                            \
         for (int64_t o = 0; o < at_once; o++) {                                                                        \
             best[o] = (T)-__builtin_inf();                                                                             \
@@ -81,11 +92,14 @@ DY_POOL int64_t dy_windows_at_once(const dy_windows *w)
                 const int64_t i0 = o0 * w->stride[0] - w->pad[0] + k0, i1 = o1 * w->stride[1] - w->pad[1] + k1;        \
                 if (!dy_take_line_##NAME(w, m, i0, i1, start, length, (T)-__builtin_inf(), x, line))                   \
                     continue;                                                                                          \
+                if (by_two)             /* so that what a tap meets lies side by side */                               \
+                    dy_halve_##NAME(line, at_once + DY_LANES, halves[0], halves[1]);                                   \
                 for (int64_t k2 = 0; k2 < w->kernel[2]; k2++) {                                                        \
                     const WIDE tap = (WIDE)((k0 * w->kernel[1] + k1) * w->kernel[2] + k2);                             \
                     _Pragma("omp simd")                                                                                \
                     for (int64_t o = 0; o < at_once; o++) {                                                            \
-                        const T item = line[o * w->stride[2] + k2], last = best[o];                                    \
+                        const T item = by_two ? halves[k2 % 2][o + k2 / 2] : line[o * w->stride[2] + k2];              \
+                        const T last = best[o];                                                                        \
                         const int better = !__builtin_islessequal(item, last) & (last == last);                        \
                         best[o] = better ? item : last;                                                                \
                         found[o] = better ? tap : found[o];                                                            \
