@@ -169,10 +169,11 @@ class InParts:
         """Divide the function where its capture stopped; False where that does not help."""
         if not self.options.allows_parts or self.parts.known.is_full:
             return False
-        if self.parts.learn(self.function, stop) is None and (stop.whole or not self.parts.halve(self.function, stop)):
-            return False
-        self._signatures[signature] = stop
-        return True
+        learned = self.parts.learn(self.function, stop) is not None or not stop.whole and self.parts.halve(self.function, stop)
+        stop.__traceback__ = stop.__context__ = stop.__cause__ = None      # their frames hold the objects of the call
+        if learned:
+            self._signatures[signature] = stop
+        return bool(learned)
 
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """One call in parts."""

@@ -225,6 +225,23 @@ class History:
         self.losses = []
 
 
+def test_a_capture_that_stopped_keeps_no_objects_of_the_call():
+    class Item:
+        k = 1.0
+    items = [Item(), Item()]
+    scales = weakref.WeakKeyDictionary({item: 2.0 for item in items})
+
+    @to_static(backend="numpy")
+    def step(x):
+        scales[items[0]] = items[1].k
+        return F.tanh(x) * sum(scales.values())
+    with pytest.warns(FallbackWarning):
+        assert [float(step(variable(3)).array[0] / F.tanh(variable(3)).array[0]) for _ in range(2)] == [3.0, 3.0]
+    items.pop()
+    gc.collect()
+    assert len(scales) == 1
+
+
 def test_the_length_of_a_growing_list_is_a_number():
     """`len` of a list that only grows is an input of the program, like other numbers that vary."""
     kept = [History(), History()]
