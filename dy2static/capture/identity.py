@@ -23,6 +23,9 @@ _NUMBERS = (int, float, SymbolicScalar, Size)
 #: Of which there may be several objects that are equal.
 _EQUAL = (int, float, complex, str, bytes)
 
+#: Numbers of which Python has one object only.
+_ONLY_ONE = range(-5, 257)
+
 
 def identical(capture: Capture, first: Any, second: Any) -> Any:
     """``first is second`` of what they stand for."""
@@ -58,8 +61,11 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
         return False
     if SymbolicScalar in (type(first), type(second)) and not all(type(x) in _NUMBERS for x in (first, second)):
         return False                                # the type is known: the number may be any
+    varies = any(type(x) in (SymbolicScalar, SymbolicText) for x in (first, second))
     first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
-    if type(first) is type(second) and type(first) in _EQUAL and first == second:
+    if type(first) is type(second) and type(first) in _EQUAL and first == second and first not in _ONLY_ONE:
+        if varies:
+            capture.abort("`is` of equal numbers or strings that differ from call to call", hint="compare them by `==`")
         capture.heap.identify(first)
         capture.heap.identify(second)
     sources = [_source_of(capture, item) for item in (first, second)]

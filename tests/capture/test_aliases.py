@@ -189,11 +189,13 @@ def equal_strings_and_numbers():
     first, second = at.one, at.n
 
     def step(x, i):
-        return x * 2, at.one is at.other, at.n is at.m, at.one == at.other
+        return x * 2, at.one is at.other, at.n is at.m, at.one == at.other, at.p is at.q
 
     def before(i):
         at.other = first if i // 2 % 2 else "".join(["a", "b"])
         at.m = second if i // 2 % 2 else float("1000.5")
+        at.p = int("100%d" % i)
+        at.q = at.p if i // 2 % 2 else int("100%d" % i)
     return step, before
 
 
