@@ -176,6 +176,9 @@ class Texts(Protocol):
     def joined(self, *parts: Any) -> Any:
         """Texts, some of which only the run knows, one behind the other."""
 
+    def part(self, text: Any, index: slice) -> Any:
+        """A slice of a text that only the run knows."""
+
 
 class Effects(Protocol):
     """Writes, in the order of effects."""

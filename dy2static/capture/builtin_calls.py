@@ -26,7 +26,7 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts.python import CLOCK_MODULES, CLOCKS, NUMBER_MODULES, PURE_MODULES, builtin
 from ..library_facts.table import members
 from ..runtime.devices import array_type
-from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
+from ..symbolic.host_objects import GIVING_TEXT, BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length
 from ..symbolic.lists import StagedList
@@ -85,8 +85,8 @@ class BuiltinCalls:
             found = (*args, *kwargs.values())
         if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) for x in found):
             made = self.capture.host.call(function, args, kwargs)
-            is_joined = getattr(function, "__name__", "") == "join" and isinstance(function.__self__, str)
-            return SymbolicObject(self.capture, made.value, is_text=is_joined or function in TEXT)
+            is_text = function in TEXT or isinstance(getattr(function, "__self__", None), str) and function.__name__ in GIVING_TEXT
+            return SymbolicObject(self.capture, made.value, is_text=True) if is_text else made
         if any(map(is_expression, found)):
             return self.capture.texts.call(function, tuple(map(_as_tuple, args)), kwargs)
         return function(*args, **kwargs)

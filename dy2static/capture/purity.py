@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import io
 import logging
 import math
 import types
@@ -16,6 +17,7 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
 from ..library_facts.python import CHANGING, builtin
 from ..library_facts.table import named
+from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -54,6 +56,8 @@ def only_reads(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
     It gets plain values and objects of which it reads attributes that are plain.
     """
+    if type(function) is BoundHostMethod:
+        return _writes_text(function) and all(map(is_plain, args)) and not kwargs
     if isinstance(function, types.MethodType):
         function, args = function.__func__, (function.__self__, *args)
     if not isinstance(function, types.FunctionType) or function.__closure__ or not all(map(is_plain, kwargs.values())):
@@ -62,6 +66,12 @@ def only_reads(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     owners = {name: item for name, item in zip(code.co_varnames[:code.co_argcount], args) if isinstance(item, ShadowBase)}
     plain = [item for item in args if not isinstance(item, ShadowBase)]
     return len(owners) + len(plain) == len(args) and all(map(is_plain, plain)) and _is_plain_function(function, owners, 3, True)
+
+
+def _writes_text(method: BoundHostMethod) -> bool:
+    """Whether this is ``write`` or ``flush`` of a stream of Python's own, such as ``sys.stdout``."""
+    found = getattr(type(method.owner.real), method.name, None)
+    return any(found is getattr(kind, name) for kind in (io.TextIOWrapper, io.StringIO) for name in ("write", "flush"))
 
 
 def looks_at_graphs(function: Any, depth: int = 3) -> bool:
@@ -130,6 +140,8 @@ def is_plain(item: Any) -> bool:
         return type(item) is StagedList and item.symbolic is not None or all(map(is_plain, item))
     if type(item) is dict:
         return all(map(is_plain, item.values()))
+    if type(item) is SymbolicObject:
+        return item.is_text
     return type(item) in (*_CONSTANTS, SymbolicArray, SymbolicScalar, SymbolicText) or \
         isinstance(item, (SymbolicVariable, np.generic))
 

@@ -1,6 +1,7 @@
 """Texts that change from call to call: expressions over them, and over numbers, fixed under a guard where Python needs one."""
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Tuple
 
 from ..runtime.functions import join
@@ -41,6 +42,10 @@ class TextExpressions:
     def joined(self, *parts: Any) -> Any:
         """Texts, some of which only the run knows, one behind the other."""
         return text_of_run(self.capture, join, parts, name="join")
+
+    def part(self, text: Any, index: slice) -> Any:
+        """A slice of a text that only the run knows."""
+        return text_of_run(self.capture, operator.getitem, (text, index), name="slice")
 
     def _expression_of(self, pattern: Optional[str], function: Callable, written: List[Any], names: Tuple[str, ...],
                        result: Any) -> Any:

@@ -101,8 +101,11 @@ follows: ceil floor isfinite isinf isnan
 
 #: Methods of texts and containers.
 METHODS = read("""
-saved reads: format join
-reads: array count endswith get index items keys lower split startswith strip upper values
+saved reads text: format join
+reads text: lower strip upper
+text: capitalize casefold center expandtabs ljust lstrip removeprefix removesuffix replace rjust rstrip swapcase title
+    translate zfill
+reads: array count endswith get index items keys split startswith values
 """)
 
 #: Functions of ``random`` and methods of its generators: they all draw.

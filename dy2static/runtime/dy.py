@@ -388,7 +388,7 @@ def dict_(*pairs: Tuple[Any, Any]) -> Any:
 
 def percent(template: str, values: Any) -> Any:
     """``template % values``."""
-    given = values if type(values) is tuple else (values,)
+    given = values if type(values) is tuple else values.values() if type(values) is dict else (values,)
     if any(type(part) in symbolic_types or isinstance(part, Exception) for part in given):
         result = _staged("percent", template, values)
         if result is not NotImplemented:

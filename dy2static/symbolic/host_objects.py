@@ -5,7 +5,12 @@ from typing import Any, final
 
 from ..capture_context import CaptureContext
 from ..ir.graph import Value
+from ..library_facts import python as python_facts
+from ..library_facts.table import named
 from ..record.paths import Attribute
+
+#: Methods of texts that give a text.
+GIVING_TEXT = named("text", python_facts.METHODS)
 
 #: Properties of communicators of ChainerMN that are numbers for the life of the object: guards compare them.
 _COMMUNICATORS = "chainermn.communicators."
@@ -54,6 +59,10 @@ class SymbolicObject:
         name = "result" if self.real is SymbolicObject.Missing else type(self.real).__name__
         return self.capture.host.call(self, args, kwargs, name=name)
 
+    def __getitem__(self, index: Any) -> Any:
+        is_known = type(index) is slice and all(type(part) in (int, type(None)) for part in (index.start, index.stop, index.step))
+        return self.capture.texts.part(self, index) if self.is_text and is_known else self._contents()
+
     def _contents(self, *_: Any) -> Any:
         self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only", of_host=True)
 
@@ -74,7 +83,7 @@ class SymbolicObject:
                            of_host=True)
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
-    __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents
+    __setitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents
     __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
 
@@ -93,7 +102,9 @@ class BoundHostMethod:
         self.owner, self.name = owner, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.owner.capture.host.call(self, args, kwargs, name=self.name)
+        made = self.owner.capture.host.call(self, args, kwargs, name=self.name)
+        is_text = self.owner.is_text and self.name in GIVING_TEXT
+        return SymbolicObject(self.owner.capture, made.value, is_text=True) if is_text else made
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_dy2static")):

@@ -52,7 +52,7 @@ def fstring(capture: CaptureContext, *parts: Any) -> Any:
 
 def percent(capture: CaptureContext, template: str, values: Any) -> Any:
     """``template % values``."""
-    given: Tuple = values if type(values) is tuple else (values,)
+    given: Tuple = values if type(values) is tuple else tuple(values.values()) if type(values) is dict else (values,)
     if not any(_is_unknown(capture, value) for value in given):
         return capture.texts.call(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \
             else NotImplemented

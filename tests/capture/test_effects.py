@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import logging
+import sys
 import types
 
 import chainer
@@ -236,11 +237,17 @@ def logs(compile):
 
 
 def texts_are_added(compile):
+    kept = Box(total=2)
+
     def f(x):
         total = F.sum(x)
         text = "sum: " + str(total.data) + ", " + repr(x.shape) + "; " + ", ".join([str(total.data), "%.2f" % float(total.data)])
         text += f" = {float(total.data):.1f}" + "|%d" % x.size + str(x[0, 0])
+        text += "{:>9}".format(str(x.data.max())).ljust(12)[:11].replace(" ", "_") + "%(n)d %(v).2f" % {"n": 3, "v": float(total.data)}
         LOGGER.warning(text + "!")
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+        print(kept.total + 1)
         return total, text
     return compile(f), None
 
