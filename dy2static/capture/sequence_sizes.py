@@ -66,7 +66,7 @@ def _padded(calls: Calls, function: Callable, arrays: Sequence[Any], padding: An
         made = calls.callee(F.pad_sequence)(list(arrays), padding=padding).array
         calls.capture.array_writes.filled(made)
         return made
-    return calls.functions.staged(function)(arrays, padding)
+    return calls.capture.functions.staged(function)(arrays, padding)
 
 
 def _are_sequences(arrays: Sequence[Any]) -> bool:
