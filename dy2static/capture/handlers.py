@@ -109,7 +109,7 @@ HANDLERS: Dict[Any, Callable] = {
     array_gradients: gradients_of_arrays,
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _report,
-    chainer._get_link_hooks: lambda calls, function: calls.capture.heap.link_hooks(),
+    chainer._get_link_hooks: lambda calls, function: calls.capture.heap.makers.link_hooks(),
     chainer.functions.forget: _forget,
     cached_property.__get__: _cached,
     chainer.initializers.generate_array:

@@ -5,11 +5,8 @@ import collections.abc
 import decimal
 import enum
 import functools
-import os
-import sys
 import types
-import warnings
-from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple, Type
+from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple, Type
 
 import chainer
 import numpy as np
@@ -22,23 +19,16 @@ from ..record.guards import (
     EqualsMatch,
     Guard,
     IdentityMatch,
-    KeysMatch,
-    LengthMatch,
     SameObject,
     TypeMatch,
 )
 from ..record.paths import (
     Attribute,
-    Constant,
-    InstanceDict,
-    Item,
     Namespace,
-    Shown,
     Source,
     Sources,
     contents_path,
     family,
-    shown_by,
     stands_for,
     with_siblings,
 )
@@ -52,31 +42,22 @@ from .class_attributes import ClassAttributes
 from .collection_shadows import COLLECTIONS
 from .decimals import rely_on_decimals
 from .dict_shadows import ShadowDict
-from .function_attributes import own_attributes
 from .list_shadows import ShadowList
 from .locations import user_location
+from .makers import SINGLETONS, VALUES, Makers, Refused
 from .object_shadows import ShadowBase, ShadowModule, attributes_of
 from .objects import Objects
-from .ownership import is_immutable, is_library, is_library_class
-from .public_names import foreign_names, names_of, replaced_names
+from .ownership import is_immutable
+from .public_names import names_of, replaced_names
 from .set_shadows import ShadowSet
 
-_SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
-               types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
-               types.ClassMethodDescriptorType, type(np.sum))
-_VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
 _CONFIGURATIONS = (chainer.config, chainer.global_config)       # what is read in them is guarded by itself
-_WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
 
 #: The numbers of NumPy that may be inputs, too.
 NUMPY_NUMBERS = tuple([np.dtype(code).type for code in "?bhilBHILefd"])
-
-
-class _Refused(CaptureAborted):
-    """An argument is read that differs in nearly every call."""
 
 
 def _may_change(owner: Any) -> bool:
@@ -100,7 +81,6 @@ class Heap:
     def __init__(self, capture: CaptureContext, varying: Set[Tuple], fixed: AbstractSet[Tuple] = frozenset()):
         self.capture, self.varying, self._fixed = capture, varying, fixed
         self.counts: Set[Source] = set()
-        self._is_lenient = False                        # whether an item of a tuple is read
         self.refused: AbstractSet[Tuple] = frozenset()  # kinds of guards and paths of what is not relied on: it always differs
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
@@ -112,17 +92,16 @@ class Heap:
         self.sources = Sources()
         self.reads = reads.places()
         self.containers: List[Any] = []
-        self._registered = [*chainer._get_link_hooks().values()]
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
         self._reals: Dict[int, Any] = {}
         self._apart: Dict[int, Source] = {}
         self._origins: Dict[int, Source] = {}
         self._nans: Dict[int, Tuple[float, Source]] = {}
-        self.objects, self.attributes, self.class_attributes = Objects(self), Attributes(self), ClassAttributes(self)
+        self.objects, self.attributes, self.makers = Objects(self), Attributes(self), Makers(self)
+        self.class_attributes = ClassAttributes(self)
         self.is_disposed = False
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
-        self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
     def source(self, step: Type[Source], parent: Optional[Source], key: Any = None) -> Source:
         """The interned source of one step."""
@@ -144,8 +123,8 @@ class Heap:
         if not any([guard is kind and stands_for(place, path) for kind, place in self.refused]):
             return
         reason = f"{what} is another one in nearly every call"
-        if self._is_lenient or user_location() is None:
-            raise _Refused(reason)
+        if self.makers.is_lenient or user_location() is None:
+            raise Refused(reason)
         self.capture.abort(reason, final=True)
 
     def rely_on_names(self, function: Any) -> None:
@@ -172,11 +151,11 @@ class Heap:
         if kind in _NUMBERS:
             return self._number(real, source)
         if kind in _BOUND and _may_change(real.__self__) and registered(real) is None:
-            return self._bound_builtin(real, source)
+            return self.makers.bound_builtin(real, source)
         if kind is bool and self._varies(source):
             self.guard(TypeMatch(source, bool))
             return self.capture.inputs.truth(source, real)
-        if kind in _SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
+        if kind in SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
                 any(real is own for own in _CONFIGURATIONS) or is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
                 self.objects.check_class(kind)
@@ -189,7 +168,7 @@ class Heap:
         if kind in NUMPY_NUMBERS and self._varies(source):
             self.guard(TypeMatch(source, kind))
             return self.capture.inputs.numpy_number(source, real)
-        if kind in _VALUES or isinstance(real, (np.generic, np.dtype)) or kind in DEVICES:
+        if kind in VALUES or isinstance(real, (np.generic, np.dtype)) or kind in DEVICES:
             self.guard(EqualsMatch(source, real))
             return real
         if is_immutable(real):
@@ -206,8 +185,8 @@ class Heap:
                 self.guard(SameObject(source, known[2]))
             return known[1]
         try:
-            made = self._make(real, source)
-        except _Refused:
+            made = self.makers.make(real, source)
+        except Refused:
             if not isinstance(real, tuple):
                 raise
             made = self.capture.inputs.object(real, source)
@@ -225,7 +204,7 @@ class Heap:
 
     def fix(self, real: Any, source: Source) -> None:
         """Guard what is read as it is, so that it cannot be an input, however often it changes."""
-        if type(real) in _NUMBERS or isinstance(real, _VALUES):
+        if type(real) in _NUMBERS or isinstance(real, VALUES):
             self.guard(EqualsMatch(source, real))
         else:
             self.shadow(real, source)
@@ -284,157 +263,10 @@ class Heap:
         if known[1] is not source:
             self.guard(SameObject(source, known[1]))
 
-    def _make(self, real: Any, source: Source) -> Any:
-        kind = type(real)
-        maker = self._MAKERS.get(kind)
-        if maker is not None:
-            return maker(self, real, source)
-        if isinstance(real, type):
-            self.guard(IdentityMatch(source, real))
-            if not is_library_class(real) and not self.objects.is_user_class(real):
-                self.objects.rely_on_class(real, data=True)
-                if not is_library_class(kind):
-                    self.objects.check_class(kind)
-                if isinstance(real, enum.EnumMeta):
-                    self.objects.check_class(real)
-                    for member in real:
-                        self.rely_on_member(member)
-            return self.objects.shown(real)
-        if isinstance(real, tuple) and hasattr(kind, "_fields"):
-            self.objects.check_class(kind)
-            return kind._make(self._items(real, source))
-        if is_static_method(real):
-            return self._method(real, source)
-        if isinstance(real, chainer.Variable):
-            return self.capture.inputs.variable(real, source)
-        if isinstance(real, types.ModuleType) and is_library(real.__name__):        # of a class of its own
-            return self._module(real, source)
-        if isinstance(real, chainer.get_array_types()):
-            return self.capture.inputs.array(real, source)
-        self.guard(TypeMatch(source, kind))
-        if self.objects.can_shadow(real):
-            return self.objects.make(real, source)
-        return self.capture.inputs.object(real, source)
-
     def rely_on_member(self, member: enum.Enum) -> None:
         """Guard the attributes of a member of an enum, which are read as they are."""
         for name in member.__dict__.keys() - _OF_ENUM:
             self.definitions.add_entry(f"{type(member).__name__}.{member._name_}", member.__dict__, name)
-
-    def _items(self, real: tuple, source: Source) -> List[Any]:
-        self.guard(TypeMatch(source, type(real)))
-        self.guard(LengthMatch(source, len(real)))
-        return [self._item(item, self.source(Item, source, i)) for i, item in enumerate(real)]
-
-    def _item(self, real: Any, source: Source) -> Any:
-        """An item of a tuple, all of which are read at once: one that is not relied on is unknown, and the others can be used."""
-        outer, self._is_lenient = self._is_lenient, True
-        try:
-            return self.shadow(real, source)
-        except _Refused:
-            return self.capture.inputs.unknown(source)
-        finally:
-            self._is_lenient = outer
-
-    def _tuple(self, real: tuple, source: Source) -> tuple:
-        return tuple(self._items(real, source))
-
-    def _list(self, real: list, source: Source) -> ShadowList:
-        if getattr(warnings._showwarnmsg_impl, "__self__", None) is real:       # type: ignore[attr-defined]
-            self.capture.abort("a list that takes down warnings is read")
-        self.guard(TypeMatch(source, list))
-        return self.track(ShadowList(self, real, source))
-
-    def _dict(self, real: dict, source: Source) -> ShadowDict:
-        self.guard(TypeMatch(source, dict))
-        return self.track(ShadowDict(self, real, source))
-
-    def link_hooks(self) -> Any:
-        """The shadow of the link hooks registered for this thread.  The first line of an entry checks that there are none."""
-        real = chainer._get_link_hooks()
-        if [*real.values()] != self._registered:        # by Chainer's own `__enter__`, which runs now and in no program
-            self.capture.abort("a link hook is registered inside the compiled function", hint="register it around the call")
-        source = self.source(Attribute, self.source(Constant, None, chainer._thread_local), "link_hooks")
-        shadow = self._memo.get(id(real), (None, None))[1]
-        if shadow is None:
-            shadow = self.track(COLLECTIONS[type(real)](self, real, source))
-            shadow.whole = not real
-            self._memo[id(real)] = real, shadow, source
-        return shadow
-
-    def _proxy(self, real: types.MappingProxyType, source: Source) -> Any:
-        self.guard(TypeMatch(source, types.MappingProxyType))
-        if isinstance(source, InstanceDict):            # of a class
-            return types.MappingProxyType(self.track(ShadowDict(self, real, source)))      # type: ignore[arg-type]
-        return types.MappingProxyType(self.shadow(shown_by(real), self.source(Shown, source)))
-
-    def _collection(self, real: Any, source: Source) -> Any:
-        self.guard(TypeMatch(source, type(real)))
-        return self.track(COLLECTIONS[type(real)](self, real, source))
-
-    def _set(self, real: set, source: Source) -> Any:
-        if not all(type(item) in (int, float, bool, str, bytes, type(None)) for item in real):
-            return self.capture.inputs.object(real, source)
-        self.guard(TypeMatch(source, set))
-        self.guard(EqualsMatch(source, set(real)))
-        return self.track(ShadowSet(real, source))
-
-    def _array(self, real: np.ndarray, source: Source) -> Any:
-        return self.capture.inputs.array(real, source)
-
-    def _function(self, real: types.FunctionType, source: Source) -> types.FunctionType:
-        self.guard(IdentityMatch(source, real))
-        extra = own_attributes(real)
-        if extra and not is_library(real.__module__ or ""):
-            attributes = self.source(InstanceDict, source)
-            self.guard(KeysMatch(attributes, tuple(real.__dict__)))
-            self.need_plain(real)
-            for key in extra:
-                self.fix(extra[key], self.source(Item, attributes, key))
-        self._functions[id(real)] = (real, dict(real.__dict__))
-        return real
-
-    def need_plain(self, function: types.FunctionType) -> None:
-        """Stop if an attribute of a function may change in place, which no guard would notice."""
-        for name, item in own_attributes(function).items():
-            if not isinstance(item, _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
-                self.capture.abort(f"the function {function.__name__} has an attribute {name!r} of type {type(item).__name__}")
-
-    def _method(self, real: types.MethodType, source: Source) -> types.MethodType:
-        self.guard(TypeMatch(source, type(real)))
-        function = self.shadow(real.__func__, self.source(Attribute, source, "__func__"))
-        return types.MethodType(function, self.shadow(real.__self__, self.source(Attribute, source, "__self__")))
-
-    def _bound_builtin(self, real: Any, source: Source) -> Any:
-        """A method that is written in C, of an object that may change: that of its shadow."""
-        self.guard(TypeMatch(source, type(real)))
-        self.guard(EqualsMatch(self.source(Attribute, source, "__name__"), real.__name__))
-        made = getattr(self.shadow(real.__self__, self.source(Attribute, source, "__self__")), real.__name__)
-        self._memo[id(real)], self._origins[id(made)] = (real, made, source), source
-        return made
-
-    def _partial(self, real: functools.partial, source: Source) -> functools.partial:
-        self.guard(TypeMatch(source, functools.partial))
-        parts = [self.shadow(getattr(real, name), self.source(Attribute, source, name)) for name in ("func", "args")]
-        keywords = {k: self.shadow(v, self.source(Item, self.source(Attribute, source, "keywords"), k))
-                    for k, v in real.keywords.items()}
-        self.guard(KeysMatch(self.source(Attribute, source, "keywords"), tuple(real.keywords)))
-        return functools.partial(parts[0], *parts[1], **keywords)
-
-    def _module(self, real: types.ModuleType, source: Source) -> types.ModuleType:
-        self.guard(IdentityMatch(source, real))
-        if is_library(real.__name__) and real not in _WITH_STATE:
-            for name in foreign_names(real):
-                self.definitions.add_name(real, name)
-            return real
-        names = aliases.of_module(self, real.__dict__, self.source(InstanceDict, source))
-        return ShadowModule(real.__name__, names, source)
-
-    _MAKERS: Dict[type, Callable] = {
-        tuple: _tuple, list: _list, dict: _dict, set: _set, np.ndarray: _array, types.FunctionType: _function,
-        types.MethodType: _method, functools.partial: _partial, types.ModuleType: _module,
-        types.MappingProxyType: _proxy, **dict.fromkeys(COLLECTIONS, _collection),
-    }
 
     def track(self, container: Any) -> Any:
         """Take down a shadow of a container, to look for changes in it later."""
@@ -458,6 +290,10 @@ class Heap:
         """Let something stand for an object from here on."""
         self._memo[id(real)] = real, made, source
 
+    def came_from(self, made: Any, source: Source) -> None:
+        """Note by which path something was read that stands for an object of the user's."""
+        self._origins[id(made)] = source
+
     def source_of(self, item: Any) -> Optional[Source]:
         """The path of the object that a shadow stands for; None for what is made during the capture."""
         if isinstance(item, ShadowBase):
@@ -479,9 +315,7 @@ class Heap:
 
     def finish(self) -> None:
         """Check what cannot be intercepted, and add the guards over all objects together."""
-        for function, attributes in self._functions.values():
-            if function.__dict__ != attributes:
-                raise CaptureAborted(f"an attribute of the function {function.__name__} is assigned")
+        self.makers.check_functions()
         if any(item.__dict__ for item in self._immutable):
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         for owner, name, _ in self.objects.open_classes.assigned():
@@ -498,10 +332,7 @@ class Heap:
 
     def dispose(self) -> None:
         """Leave nothing behind: the shadow classes stop being subclasses of the user's."""
-        for function, attributes in self._functions.values():
-            if function.__dict__ != attributes:
-                function.__dict__.clear()
-                function.__dict__.update(attributes)
+        self.makers.restore_functions()
         for item in self._immutable:
             item.__dict__.clear()
         self.objects.open_classes.restore()

@@ -130,7 +130,7 @@ class Objects:
         for method in vars(cls).values():
             if type(method) is types.FunctionType:
                 self.methods.add(method)
-                self.heap.need_plain(method)
+                self.heap.makers.need_plain(method)
                 for name in vars(method):
                     self.heap.definitions.add_entry(method.__qualname__, vars(method), name)
 
