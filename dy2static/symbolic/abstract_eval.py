@@ -197,9 +197,11 @@ def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequenc
     if not all([type(t) in (int, Tensor, Scalar) or getattr(t, "tells_all", False) for t in types]):
         return None
     try:
-        return called, frozen(template), tuple(types)
+        key = called, frozen(template), tuple(types)
+        hash(key)                                       # a number of CuPy is an array
     except TypeError:
         return None
+    return key
 
 
 def exact_key(item: Any) -> Any:
