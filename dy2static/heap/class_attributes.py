@@ -1,9 +1,10 @@
 """Class attributes that the user's code assigns and deletes: a mapping stands in for the class."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Set, Tuple
 
-from ..record.paths import ClassNamespace, Constant
+from ..record.guards import KeyAbsent
+from ..record.paths import ClassNamespace, Constant, InstanceDict
 from ..runtime.slots import ClassView
 from .attributes import lookup
 from .dict_shadows import ABSENT, ShadowDict
@@ -35,14 +36,27 @@ class ClassAttributes:
         space = self._space(cls, name, "deleted")
         if name not in space:
             raise AttributeError(name)
+        if any(name in base.__dict__ for base in cls.__mro__ if base is not cls):
+            self._refuse(cls, name, "deleted")          # then another class has the attribute, and paths lead to the one here
         del space[name]
 
     def find(self, cls: type, name: str) -> Tuple[Any, bool]:
         """The raw attribute that `lookup` finds, and whether the capture has assigned it."""
-        if self._spaces:
-            places = [self.own(base, name) for base in cls.__mro__]
-            return next((place for place in places if place[0] is not ABSENT), (ABSENT, False))
-        return lookup(cls, name), False
+        if not self._spaces:
+            return lookup(cls, name), False
+        for k, base in enumerate(cls.__mro__):
+            found, is_assigned = self.own(base, name)
+            if found is not ABSENT:
+                if is_assigned:
+                    self.rely_on_absence(cls.__mro__[:k], name)
+                return found, is_assigned
+        return ABSENT, False
+
+    def rely_on_absence(self, classes: Iterable[type], name: str) -> None:
+        """Guard that classes which a look-up passes have no attribute of this name themselves."""
+        for cls in classes:
+            if not is_library_class(cls) and name not in cls.__dict__:
+                self._heap.guard(KeyAbsent(self._heap.source(InstanceDict, self._heap.source(Constant, None, cls)), name))
 
     def own(self, cls: type, name: str) -> Tuple[Any, bool]:
         """The raw attribute that a class has itself, and whether the capture has assigned it; `ABSENT` if there is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from ..record.guards import KeyAbsent
 from ..record.paths import Constant, InstanceDict, Item
 from .dict_shadows import ABSENT
 from .objects import real_class
@@ -33,6 +32,7 @@ class GuardedSuper(super):
         for base in bases:
             found, is_assigned = heap.class_attributes.own(base, name)
             if is_assigned:
+                heap.class_attributes.rely_on_absence(passed, name)
                 return found
             if found is not ABSENT:
                 break
@@ -43,9 +43,7 @@ class GuardedSuper(super):
             return heap.capture.callee(found.fget)(item)
         if hasattr(type(found), "__get__") and not isinstance(found, type) or is_library_class(base):
             return read(name)
-        for skipped in passed:
-            if not is_library_class(skipped) and name not in skipped.__dict__:
-                heap.guard(KeyAbsent(heap.source(InstanceDict, heap.source(Constant, None, skipped)), name))
+        heap.class_attributes.rely_on_absence(passed, name)
         attributes = heap.source(InstanceDict, heap.source(Constant, None, base))
         return heap.shadow(found, heap.source(Item, attributes, name))
 

@@ -129,8 +129,7 @@ def deleted(compile):
             x = x * Derived.extra
             del Base.extra
         else:
-            Base.extra = Derived.rate = 3
-            del Derived.rate
+            Base.extra = 3
         return x * Derived.rate
     return watched(compile, f, Base, Derived)
 
@@ -149,6 +148,26 @@ def raises(compile):
             Base.count -= 10
         return x * Base.count
     return watched(compile, f, Base)
+
+
+def derived_class_gets_its_own(compile):
+    Base, Derived = classes()
+
+    class Last(Derived):
+        def Ask(self):
+            return super().count
+
+    def f(x):
+        Base.count += 1
+        return x * Derived.count + Last().Ask()
+    made, values = compile(f), [None, None, 100, None, 200]
+
+    def call(x):
+        value = values.pop(0) if values else None
+        if value is not None:
+            Derived.count = value
+        return made(x), Base.count
+    return call
 
 
 def missing_is_set_later(compile):
