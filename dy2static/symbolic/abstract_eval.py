@@ -21,7 +21,7 @@ from .values import SymbolicArray, SymbolicScalar
 #: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
 #: on types: before others, writes are stored.
 REFUSED, OF_TYPES, NEVER_RAISING = known_as("refused"), known_as("types"), known_as("sure").union(("write_at", "overlaid"))
-_BY_CONTENTS = known_as("misleading")
+_BY_CONTENTS, _FOLLOWING = known_as("misleading"), known_as("follows")
 
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
@@ -277,7 +277,42 @@ def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
         found.append((structure, tuple(map(type_of, leaves))))
     if any(len(other[1]) != len(found[0][1]) for other in found):
         raise ValueError(DEPENDS)
+    is_known = _is_elementwise(function, template) or name in _FOLLOWING
+    return found if is_known else _with_other_numbers(function, template, types, found)
+
+
+#: What other numbers are tried, as multiples of those of a filling, where these all give one size.
+_OTHER_NUMBERS = (-1, 10 ** 6, 0.1)
+
+
+def _with_other_numbers(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any], found: List[Any]) \
+        -> List[Any]:
+    """What was found; the last is that for numbers that alone give another size, as in ``np.arange(-n, 0)``, if there are any."""
+    are_numbers = [type(t) in (Tensor, Scalar) and t.shape == () and t.dtype.kind in "if" for t in types]
+    if not any(are_numbers) or any(other[1] != found[0][1] for other in found):
+        return found
+    made = [t if type(t) is int else stand_in(t, FILLINGS[-1], place) for place, t in enumerate(types)]
+    for factor in _OTHER_NUMBERS:
+        numbers = [_multiplied(number, factor) if is_number else number for number, is_number in zip(made, are_numbers)]
+        try:
+            structure, leaves = _tried(function, template, numbers)
+        except Exception:                               # whatever the function raises for such numbers: the run does, too
+            continue
+        kinds = tuple(map(type_of, leaves))
+        if kinds != found[0][1] and tuple(map(_without_sizes, kinds)) == tuple(map(_without_sizes, found[0][1])):
+            return [*found[:-1], (structure, kinds)]
     return found
+
+
+def _multiplied(number: Any, factor: float) -> Any:
+    """A number of the same type; an array of no dimensions stays one."""
+    product = number * factor
+    return np.asarray(product, number.dtype) if isinstance(number, np.ndarray) else type(number)(product)
+
+
+def _without_sizes(type_: Any) -> Any:
+    """A type with the number of axes in place of their sizes."""
+    return replace(type_, shape=(0,) * len(type_.shape)) if type(type_) is Tensor else type_
 
 
 def _ends_of_slices(args: Sequence[Any], types: Sequence[Any]) -> Dict[int, str]:

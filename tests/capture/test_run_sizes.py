@@ -132,3 +132,16 @@ def test_slices_of_short_arrays_by_numbers(rows, part):
             expected, actual = f(a, make(i), make(j)), compiled(a, make(i), make(j))
             assert actual.shape == expected.shape and np.array_equal(actual.array, expected.array)
         assert compiled.cache_info().captures <= 3
+
+
+def test_sizes_that_only_some_numbers_decide():
+    """Numbers of the usual trial calls all give one size here."""
+    def f(a, n):
+        k = int(n[0])
+        return (np.concatenate([np.arange(-k, 0), np.arange(1, k + 1)]) * 2, np.arange(0, k * 100, 100) * 2, np.arange(0, -n[0], -1) * 2,
+                np.arange(0, 1, float(n[0]) * 0.05) * 2, np.tril_indices(2, 2 - k)[0] * 2, np.diagonal(a[:, None], -k) * 2)
+    compiled, a = to_static(f, backend="c"), np.ones(5, "f")
+    for k in (2, 1, 7):
+        for expected, actual in zip(f(a, np.array([k, 0])), compiled(a, np.array([k, 0]))):
+            assert np.array_equal(actual, expected)
+    assert compiled.cache_info().captures == 1
