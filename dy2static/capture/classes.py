@@ -24,7 +24,7 @@ from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.iterators import ITERATORS
 from ..symbolic.known_texts import TextKeyed
 from ..symbolic.layouts import Flags
-from ..symbolic.lists import StagedList, symbolic_items
+from ..symbolic.lists import StagedList, as_staged, symbolic_items
 from ..symbolic.sequences import Range, Rows
 from ..symbolic.values import SymbolicArray, SymbolicVariable, is_symbolic
 from .number_calls import CONVERSIONS
@@ -121,7 +121,7 @@ class Classes:
     def _list(self, *items: Any) -> Any:
         """``list(...)``: it may come to grow under a decision."""
         if len(items) == 1 and symbolic_items(items[0]) is not None:
-            return items[0].copy()
+            return as_staged(items[0]).copy()
         return StagedList(self.capture, self.calls.native(list)(*items))
 
     @staticmethod

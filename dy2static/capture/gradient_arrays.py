@@ -1,4 +1,6 @@
-"""Which arrays of gradients may be written in place: those that no other Variable's gradient shares memory with."""
+"""Which arrays of gradients may be written in place: those that no other Variable's gradient shares memory with.
+
+And which are views of the gradients that a backward began with."""
 from __future__ import annotations
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -48,6 +50,18 @@ def separate_arrays(arrays: Sequence[SymbolicArray], made_by: _MadeBy) -> List[S
             continue
         if len(sharing) == 1 and not sharing[0].views or _lie_apart(root.type, sharing):
             found += [owner.array for owner in sharing]
+    return found
+
+
+def views_of(given: Sequence[SymbolicArray], arrays: Sequence[SymbolicArray], made_by: _MadeBy
+             ) -> List[Tuple[SymbolicArray, SymbolicArray]]:
+    """The arrays of gradients that are views of those that a backward was given, each with that one."""
+    roots = {_origin(array.now(), made_by)[0]: array for array in given}
+    found = []
+    for array in arrays:
+        root, views = _origin(array.now(), made_by)
+        if views and root in roots and array is not roots[root]:
+            found.append((array, roots[root]))
     return found
 
 

@@ -21,7 +21,7 @@ from ..runtime.opaque import VANISHING
 from ..symbolic.applications import Application, changed_operands, read_again
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .devices import check_gradients
-from .gradient_arrays import separate_arrays
+from .gradient_arrays import separate_arrays, views_of
 from .gradient_crossings import Crossings, alternatives, chain
 from .unchaining import Unchaining
 from .value_enumeration import producer
@@ -294,6 +294,9 @@ class Gradients:
             if gradient.value not in known:
                 known[gradient.value] = self._variable(gradient.value, gradient.value in active, double)
             results[value] = known[gradient.value]
+        arrays = [gradient._data[0] for gradient in results.values()]
+        for array, seed in views_of([seed._data[0] for seed in seeds.values()], arrays, functools.partial(producer, builder)):
+            capture.array_writes.views.may_share(array, (seed,))
         return results
 
     def _be_there(self, present: Any, nodes: Sequence[Node]) -> None:

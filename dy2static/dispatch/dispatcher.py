@@ -57,7 +57,12 @@ _dispatchers: "Alive[Dispatcher]" = Alive()
 
 
 class Dispatcher:
-    """The programs of one function, and the signatures that run eagerly."""
+    """The programs of one function, and the signatures that run eagerly.
+
+    has_python: whether calls can run eagerly.
+    """
+
+    has_python = True
 
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, parts: Optional[Parts] = None):
         check_count(options.input_spec, function)

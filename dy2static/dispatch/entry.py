@@ -5,6 +5,7 @@ from typing import Any
 
 from ..runtime.hooks import stage
 from ..runtime.program import MISS
+from ..runtime.raised_errors import is_undone
 from ..runtime.traceback import hide_internals
 
 
@@ -30,6 +31,16 @@ class Entry:
                         self._cache.used(call)
                     return result
             return self.dispatcher.miss(args, kwargs)
+        except Exception as error:
+            if not is_undone(error) or not self.dispatcher.has_python:
+                left_by(error)
+                raise
+        return self._run_again(args, kwargs)
+
+    def _run_again(self, args: Any, kwargs: Any) -> Any:
+        """The eager call: what it raises has no other error as its context."""
+        try:
+            return self.dispatcher.fallback.run(args, kwargs)
         except Exception as error:
             left_by(error)
             raise

@@ -98,6 +98,7 @@ class Heap:
         self._apart: Dict[int, Source] = {}
         self._origins: Dict[int, Source] = {}
         self._nans: Dict[int, Tuple[float, Source]] = {}
+        self._floats: List[Source] = []                 # of those that vary
         self.objects, self.attributes, self.makers = Objects(self), Attributes(self), Makers(self)
         self.class_attributes = ClassAttributes(self)
         self.is_disposed = False
@@ -244,12 +245,16 @@ class Heap:
         return is_one
 
     def _number(self, real: Any, source: Source) -> Any:
+        if real != real:                                # which NaN it is counts, so it is no input
+            self.guard(EqualsMatch(source, real))
+            self._distinguish(real, source)
+            return real
         if self._varies(source) or source in self.counts and with_siblings(source.path()) not in self._fixed:
             self.guard(TypeMatch(source, type(real)))
+            if type(real) is float:
+                self._floats.append(source)
             return self.capture.inputs.number(source, real, _NUMBERS[type(real)])
         self.guard(EqualsMatch(source, real))
-        if real != real:
-            self._distinguish(real, source)
         return real
 
     def identify(self, value: Any) -> None:
@@ -320,7 +325,9 @@ class Heap:
             raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         for owner, name, _ in self.objects.open_classes.assigned():
             raise CaptureAborted(f"attribute {name!r} of {owner.__name__ if isinstance(owner, type) else owner} is assigned")
-        for sources in (aliases.sources_of_objects(self._memo.values()), tuple([source for _, source in self._nans.values()])):
+        nans = tuple([source for _, source in self._nans.values()])
+        varying = [(nan, other) for nan in nans for other in dict.fromkeys(self._floats) if other is not nan]
+        for sources in (aliases.sources_of_objects(self._memo.values()), nans, *varying):
             if len(sources) > 1:
                 self.guard(DistinctObjects(sources))
         if self.definitions:

@@ -20,12 +20,13 @@ from ..runtime import node, stores
 from ..runtime.node import connect_nowhere, connect_some
 from ..runtime.observed import Surprise
 from ..runtime.partial_failure import FailurePlan, SegmentWiring, connect_after_failure
+from ..runtime.raised_errors import undone
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
 from .guards import Guards
 from .in_place import Place
 from .numbers import computed_together
-from .updates import MOST_TRIES, updates
+from .updates import MOST_TRIES, does_more, updates
 
 _serial = itertools.count()
 
@@ -69,7 +70,7 @@ class Entry(Guards):
             "make_variables": node.make_variables, "store_gradients": node.store_gradients, "write_arrays": stores.write_arrays,
             "same_items": stores.same_items, "store_items": stores.store_items, "connect": node.connect,
             "connect_nowhere": connect_nowhere, "connect_some": connect_some, "connect_after_failure": connect_after_failure,
-            "show_user_line": show_user_line, "origins": origins, "Surprise": Surprise})
+            "show_user_line": show_user_line, "undone": undone, "origins": origins, "Surprise": Surprise})
         self.values: Dict[Value, str] = {}
 
     # --- the whole --------------------------------------------------------------------------------------------------
@@ -138,7 +139,8 @@ class Entry(Guards):
             plan = self.constant(self._failure_plan(), "failure_plan")
             lease = "lease" if arena == "lease.arena" else "None"
             self.lines.append(f"    connect_after_failure(error, locals(), {plan}, {lease})")
-        self.lines.append("    raise show_user_line(error, forward.__code__, origins)")
+        error = "undone(error)" if any(end.writes for end in self.outcome.ends) and not does_more(self.outcome.graph) else "error"
+        self.lines.append(f"    raise show_user_line({error}, forward.__code__, origins)")
         for k, value in enumerate(self.outcome.graph.outputs):
             self.values.setdefault(value, f"r{k}")
 

@@ -36,7 +36,7 @@ def updates(entry: Any, end: End) -> List[str]:
     written = [place for write in end.writes for place in [_place(write, places)] if place in entry.numbers or place in known]
     if not written:
         return []
-    begins_again, reads_again = not _has_effects(outcome.graph), not _changes_state(outcome.graph)
+    begins_again, reads_again = not does_more(outcome.graph), not _changes_state(outcome.graph)
     deciding, computed = _deciding(outcome), _by_word(entry.computed)
     checks, reads = [], []
     for source in dict.fromkeys(written):
@@ -80,7 +80,8 @@ def _by_word(computed: Mapping[str, str]) -> Dict[str, List[Tuple[str, str]]]:
     return found
 
 
-def _has_effects(graph: Graph) -> bool:
+def does_more(graph: Graph) -> bool:
+    """Whether a run of the forward may have had an effect before it ends."""
     return any(node.op.effect and node.op is not host.checked_call for node in graph.walk())
 
 

@@ -106,6 +106,9 @@ class CompiledFunction(chainer.FunctionNode):
     def backward(self, target_input_indexes: Tuple[int, ...], grad_outputs: Sequence[Any]) -> Tuple[Any, ...]:
         """The gradients of the targets, None for those that nothing given depends on."""
         given = tuple([g is not None for g in grad_outputs])
+        if True not in given:                           # Chainer's functions compute with that None, and most of them fail
+            raise TypeError(f"{self.label}: backward is called on a result that is no scalar and has no gradient; call it on the "
+                            "sum or the mean")
         again = _config.enable_backprop
         key = (target_input_indexes, given, again)
         program = self.segment.backward.get(key)

@@ -1,8 +1,11 @@
-"""Whether NumPy's floating-point errors and warnings are exceptions now."""
+"""Whether NumPy's floating-point errors and warnings are exceptions now, and calls that end so before they have done anything.
+
+A program computes first, and does last what others see.  Where a computation raises, eager mode has done some of that already.
+"""
 from __future__ import annotations
 
 import warnings
-from typing import List
+from typing import Any, Callable, List
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from ..errors import CheckWarning, ExportWarning, FallbackWarning, SaveWarning, 
 _OTHERS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning,
            CheckWarning, ExportWarning, FallbackWarning, SaveWarning, SettingWarning)
 
+
+#: The mark of an error.
+_UNDONE = "_dy2static_undone"
 
 #: The warning filters of the last look, if none of them raises what computations may give.
 _harmless: List[tuple] = []
@@ -29,3 +35,25 @@ def errors_are_raised() -> bool:
         return True
     _harmless = filters
     return False
+
+
+def undone(error: BaseException) -> BaseException:
+    """The error that the forward of a program raised, before which nothing else has happened: the call may run again, eagerly."""
+    if isinstance(error, (FloatingPointError, Warning)):
+        error.__dict__[_UNDONE] = True
+    return error
+
+
+def is_undone(error: BaseException) -> bool:
+    """Whether a call that ended by this error may run again.  That is told once."""
+    return error.__dict__.pop(_UNDONE, False)
+
+
+def or_eagerly(call: Callable[[], Any], eagerly: Callable[[], Any]) -> Any:
+    """What a call gives; where it is undone, what the eager call gives, or raises."""
+    try:
+        return call()
+    except Exception as error:
+        if not is_undone(error):
+            raise
+    return eagerly()                                    # what that raises does not have the other error as its context

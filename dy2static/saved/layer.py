@@ -82,6 +82,8 @@ def _no_python(*args: Any, **kwargs: Any) -> NoReturn:
 class SavedDispatcher(Dispatcher):
     """Finds the program of a call among those of a file, and compiles it the first time."""
 
+    has_python = False
+
     def __init__(self, outcomes: Sequence[Outcome], missing: Sequence[Missing], options: Options):
         super().__init__(_no_python, options)           # type: ignore[arg-type]
         self._outcomes, self._missing = tuple(outcomes), tuple(missing)

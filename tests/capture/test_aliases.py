@@ -172,6 +172,18 @@ def which_of_two_nans():
     return step, before
 
 
+def numbers_among_which_are_nans():
+    nan = float("nan")
+    at = types.SimpleNamespace(one=nan, all=[nan, 1.0])
+
+    def step(x, i):
+        return x * at.one, at.one in at.all, [at.one] == at.all[:1]
+
+    def before(i):
+        at.one = (nan, 1.0, float("nan"), 2.0)[i % 4]
+    return step, before
+
+
 def decimals():
     at = types.SimpleNamespace(k=decimal.Decimal("1.23456789"))
 
@@ -278,7 +290,7 @@ def warnings_that_are_taken_down():
 CASES = [equal_strings_and_numbers, keys_that_a_dict_adds, keys_that_an_own_dict_adds, keys_of_an_own_dict, counts_of_what_is_missing,
          a_factory_that_is_assigned, warnings_that_are_taken_down, vars_of_an_object, vars_that_are_read_first, globals_of_a_function, names_of_a_module, objects_with_one_dict,
          objects_that_come_to_have_one_dict, a_view_of_a_dict, defaults_that_are_read, cells_that_are_read, the_class_of_a_method,
-         which_of_two_nans, decimals]
+         which_of_two_nans, numbers_among_which_are_nans, decimals]
 
 
 def seen(make, compiled):

@@ -453,6 +453,15 @@ def kept_by_what_leaves(x, z):
     return v
 
 
+def view_of_what_was_given(x, z):
+    """Eagerly, the gradient of `x` is the array that `y` was given, in another shape."""
+    y, given = F.reshape(x, (1, 3)), z.array[None] * 1
+    y.grad = given
+    y.backward()
+    given[0, 0] = 5
+    return x.grad * 2, given
+
+
 def backward_in_branch(x, z):
     if x.array.sum() > 0:
         F.sum(x * z).backward()
@@ -518,9 +527,17 @@ def test_decided_by_forks(program):
     against_eager.check(lambda compile: compile(program), signs * 2)
 
 
-def test_kept_by_what_leaves():
-    """Run in two parts: the Variable gets its gradient in the second."""
-    against_eager.check(lambda compile: compile(kept_by_what_leaves), [pair] * 2, compiled=None)
+@pytest.mark.parametrize("program", [kept_by_what_leaves, view_of_what_was_given])
+def test_in_parts(program):
+    """The Variable gets its gradient in the second part."""
+    against_eager.check(lambda compile: compile(program), [pair] * 2, compiled=None)
+
+
+def test_backward_of_what_is_no_scalar():
+    """Most of Chainer's functions fail, too, where nothing says what the gradient is."""
+    y = to_static(lambda x: F.tanh(x))(variable(3))
+    with pytest.raises(TypeError, match="is no scalar and has no gradient; call it on the sum or the mean"):
+        y.backward()
 
 
 @pytest.mark.parametrize("program", [not_required, through_iterations, through_iterations_only, outside],

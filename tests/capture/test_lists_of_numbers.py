@@ -39,6 +39,10 @@ class Log:
             total += item
         self.last = total, list(self.items), self.items.copy()
 
+    def copied(self, v):
+        self.items.append(v)
+        self.last = list(self.items), self.items.copy()
+
     def ends(self, v):
         self.items.append(v)
         if len(self.items) > 2 and self.items[-1] > self.items[-2]:
@@ -107,7 +111,7 @@ class Log:
         self.last = sum(self.items), math.fsum(self.items), sum([v, 1e16 + v, -1e16]), sum((0.1, v), 0.2)
 
 
-DEQUES = ["mean", "whole", "asked", "mixed", "shared", "printed"]
+DEQUES = ["mean", "whole", "copied", "asked", "mixed", "shared", "printed"]
 
 
 def program(name, make):

@@ -171,6 +171,39 @@ def test_filters_by_module_and_errors():
             assert entries[-1][1] == quotients.__code__.co_firstlineno
 
 
+class Counted:
+    """What a call does before and behind a computation that may raise."""
+
+    def __init__(self):
+        self.norm, self.calls, self.seen = chainer.links.BatchNormalization(3), 0, []
+
+    def __call__(self, x, a):
+        self.calls += 1
+        self.seen.append(a[0])
+        h = self.norm(x)
+        found = np.log(a - 1)
+        self.calls += 10
+        return h, found
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_what_a_call_did_before_an_error(backend):
+    states = []
+    for compiled in (False, True):
+        counted, state = Counted(), []
+        call = to_static(counted.__call__, backend=backend) if compiled else counted
+        for i in range(5):
+            x = chainer.Variable(np.arange(6, dtype="f").reshape(2, 3) + i)
+            with np.errstate(divide="raise" if i != 2 else "ignore"):
+                try:
+                    call(x, np.array([1 + i % 2, 3.0]))
+                except FloatingPointError as error:
+                    state.append((str(error), error.__context__, vars(error)))
+            state.append((counted.calls, list(counted.seen), counted.norm.avg_mean.tolist()))
+        states.append(state)
+    assert states[0] == states[1]
+
+
 @needs_columns
 def test_a_warning_is_shown_once_for_each_line():
     """With Python's own filter."""

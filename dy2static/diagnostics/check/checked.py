@@ -18,6 +18,7 @@ from ...runtime.devices import on_host
 from ...runtime.hooks import stage
 from ...runtime.node import CompiledFunction
 from ...runtime.program import MISS, Program
+from ...runtime.raised_errors import or_eagerly
 from .compare import Comparison, Difference, different
 from .locate import Applied, first_gradient, first_line
 from .state import State
@@ -83,7 +84,7 @@ class _Both:
                  before: State):
         self.function, self.program = function, program
         self.eagerly = lambda: function(*args, **kwargs)
-        self.compiled = lambda: program.call(args, kwargs)
+        self.compiled = lambda: or_eagerly(lambda: program.call(args, kwargs), self.eagerly)
         self.problem: Optional[Difference] = None
         self.at: Optional[Location] = None
         roots = [function, *args, *kwargs.values()]
