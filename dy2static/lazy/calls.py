@@ -1,9 +1,29 @@
 """Calls of NumPy's functions and methods with arrays somewhere in their arguments, and their text."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+import operator
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
+
+from ..library_facts.python import symbols
+from ..pyast.loader import compile_text
+
+#: What makes a call of NumPy's: ``caller(function, args, kwargs)``, from a frame that says where.
+Caller = Callable[[Any, Sequence[Any], Dict[str, Any]], Any]
+
+#: What the text of an operator does.
+OPERATORS: Dict[str, Callable[..., Any]] = {
+    **{f"{{}} {sign} {{}}": function for function, sign in symbols("binary", "comparison").items()},
+    **{f"{sign}{{}}": function for function, sign in symbols("unary").items()}, "abs({})": operator.abs,
+    **{"{}." + name: operator.attrgetter(name) for name in ("T", "real", "imag")}}
+
+NO_NAMES: Dict[str, Any] = {}
+
+
+def plainly(function: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> Any:
+    """The caller that stands nowhere else."""
+    return function(*args, **kwargs)
 
 
 class Hole(NamedTuple):
@@ -31,17 +51,59 @@ class Call:
     target: the function, or the name of the method.  There is one object for each form, so that forms are compared by identity.
     """
 
-    __slots__ = ("target", "args", "kwargs", "is_method", "arity")
+    __slots__ = ("target", "args", "kwargs", "is_method", "arity", "_rest", "_names", "_index", "_uses")
 
     def __init__(self, target: Any, args: Group, kwargs: Group, is_method: bool, arity: int):
         self.target, self.args, self.kwargs, self.is_method, self.arity = target, args, kwargs, is_method, arity
+        self._index: Any = None
+        self._uses = 0
+        rest, named = args.items[arity:], kwargs.items
+        holes_first = all([type(item) is Hole for item in args.items[:arity]]) and len(args.items) >= arity
+        is_plain = holes_first and all([type(item) is Constant for item in (*rest, *named)])
+        self._rest = tuple([item.value for item in rest]) if is_plain else None     # what follows the operands
+        self._names = dict(zip(kwargs.names, [item.value for item in named])) if is_plain else {}
 
-    def on(self, operands: Sequence[Any]) -> Any:
-        """What the call gives for these operands, which are values.  Raises what NumPy raises."""
-        rest = iter(operands)
-        args = [next(rest) if type(item) is Hole else _filled(item, rest) for item in self.args.items]
-        kwargs = _filled(self.kwargs, rest) if self.kwargs.names else {}
-        return getattr(args[0], self.target)(*args[1:], **kwargs) if self.is_method else self.target(*args, **kwargs)
+    def bound(self, operands: Sequence[Any]) -> Tuple[Callable[..., Any], Sequence[Any], Dict[str, Any]]:
+        """What is called for these operands, which are values, and with which arguments."""
+        if self.target == "__getitem__":
+            first, *inside = operands
+            return operator.getitem, (first, self.index(inside)), NO_NAMES
+        args: List[Any]
+        if self._rest is not None:
+            args, kwargs = [*operands, *self._rest], self._names
+        else:
+            rest = iter(operands)
+            args = [next(rest) if type(item) is Hole else _filled(item, rest) for item in self.args.items]
+            kwargs = _filled(self.kwargs, rest) if self.kwargs.names else NO_NAMES
+        return (getattr(args.pop(0), self.target) if self.is_method else self.target), args, kwargs
+
+    def index(self, operands: Sequence[Any]) -> Any:
+        """The index of a call that reads by one, for the operands inside of it.  One that is used often is compiled."""
+        if self._index is None:
+            self._uses += 1
+            if self._uses < _OFTEN:
+                return _filled(self.args.items[1], iter(operands))
+            names = [f"x{number}" for number in range(self.arity)]
+            writer = Writer()
+            text = f"def index({', '.join(names[1:])}):\n    return np.s_[{writer.index(self.args.items[1], iter(names[1:]))}]\n"
+            self._index = compile_text(text, "<index of a lazy array>", writer.names)["index"]
+        return self._index(*operands)
+
+
+#: Uses of an index after which it is compiled.
+_OFTEN = 32
+
+
+def applied(op: Any, operands: Sequence[Any], caller: Caller) -> Any:
+    """What an operation gives for values.  Raises what NumPy raises."""
+    kind = type(op)
+    if kind is str:
+        return caller(OPERATORS[op], operands, NO_NAMES)
+    if kind is Call:
+        return caller(*op.bound(operands))
+    if kind is np.ufunc:
+        return caller(op, operands, NO_NAMES)
+    return op.applied(operands, caller)
 
 
 def _filled(item: Any, rest: Iterator[Any]) -> Any:

@@ -4,15 +4,22 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import warnings
-from typing import Any, Iterator, Sequence, Set
+from typing import Any, Callable, Iterator, Sequence, Set
 
+from .. import config
 from ..errors import CaptureError, FallbackWarning
 from ..heap.locations import caller_depth
 from ..options import Options
 from . import nodes
+from .direct import compute
 from .nodes import Node, settle
 from .sites import show_builder
 from .structures import Plan, structures
+
+#: Expressions of arrays with no more elements are computed without a program: to look for it takes longer than NumPy's calls.
+SMALL = 2048
+
+_ANY = float("inf")
 
 #: The backend of evaluations; None is that of `to_static`.
 chosen_backend: "contextvars.ContextVar[Any]" = contextvars.ContextVar("backend", default=None)
@@ -62,19 +69,43 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
 
     Raises what NumPy raises, with the line that built the operation at the end of the traceback.
     """
+    if compute_small(wanted):
+        return
     with nodes.lock:
         pending = [node for node in dict.fromkeys(wanted) if node.result is None]
         if not pending:
             return
         plan = Plan(pending)
         structure = structures.of(plan.key)
+        if not structure.pays(plan.leaves) and _may_be_direct() and not plan.is_traced():
+            plan = structure = None                     # which hold values that nobody needs after a while
+    if plan is None:
+        compute(pending, _ANY)
+        return
     try:
-        results = structure.run(plan.leaves, chosen_backend.get(), tell)
+        results = structure.run(plan.leaves, chosen_backend.get())
+    except CaptureError as failed:
+        if plan.is_traced():
+            raise
+        plan = None
+        compute(pending, _ANY)                          # which may fail itself: then there is nothing to be told
+        tell("a lazy expression is computed by NumPy", failed.args[0])
+        return
     except Exception as error:
         raise show_builder(error, structure, plan.nodes) from error.__cause__
     with nodes.lock:
         for node, result in zip(plan.results, results):
             settle(node, result)
+
+
+def compute_small(wanted: Sequence[Node], store: Callable[[Node, Any], None] = settle) -> bool:
+    """Compute nodes without a program if they and what they need are small; says whether they were: see `compute`."""
+    return _may_be_direct() and compute(wanted, SMALL, store)
+
+
+def _may_be_direct() -> bool:
+    """Whether NumPy may compute expressions without a program: unless one is asked for."""
+    return (chosen_backend.get() or config.BACKEND.value) != "c" and not _is_strict.get()
 
 
 def result_of(node: Node) -> Any:

@@ -109,6 +109,13 @@ def _is_constant(node: Node) -> bool:
     return node.result is not None and node.depth < TRACED
 
 
+def _is_element(self: LazyArray, index: Any) -> bool:
+    """Whether an index chooses one element of an array that has been computed."""
+    result = self._node.result
+    count = len(index) if type(index) is tuple else 1
+    return self._view is None and result is not None and result.ndim == count and _gives_scalars(index)
+
+
 def _is_there(index: Any) -> bool:
     """Whether all arrays in an index have been computed."""
     if type(index) is tuple:
@@ -124,6 +131,8 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
     if is_scalar(self):
         raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
+    if type(given) is Node and given.result is None and given.depth < TRACED and _is_element(self, index):
+        result_of(given)                                # an expression of the array with it would copy the array
     with writing:
         _store(self, index, given, frame)
 
@@ -141,6 +150,10 @@ def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
             changed = self._node.result.copy(order="K")
             changed[index] = result
             self._node = leaf(changed, COMPUTED)
+        return
+    basic = _basic_call(index)
+    if basic is not None:
+        write(self, call_node(write_of(Stored, basic[0]), (self._now, *basic[2], given), frame), frame)
         return
     try:
         call, operands = call_of("__getitem__", (self, Index(index)), {}, is_method=True)

@@ -34,7 +34,8 @@ class Node:
     op: what computes it: the text of an operator with holes, a ufunc, or a `Call`; None of a value that is there.
     args: its operands: nodes and numbers.  code, last: the code object that built it, and the instruction there.
     depth: how many operations lead to it, at most; 0 of a value that is there.
-    result: an array or a NumPy scalar; None before it has been computed.  type: shape and dtype, once somebody asked.
+    result: an array or a NumPy scalar; None before it has been computed.  type: once somebody asked, shape and dtype, or
+    the value that tells them (how it is computed is kept: gradients may be taken).
     origin: of a `FRESH` node, which of the arrays that gradients are taken by it stands for.
     """
 
@@ -72,9 +73,14 @@ def call_node(op: Any, args: Tuple[Any, ...], frame: Any) -> Node:
     return node
 
 
+def as_result(value: Any) -> Any:
+    """A value as an array or NumPy scalar."""
+    return value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value)[()]
+
+
 def settle(node: Node, result: Any) -> None:
     """Give a node its result, if it has none yet, and let go of what it was computed from.  The lock is held."""
     if node.result is None:
-        node.result = result if isinstance(result, (np.ndarray, np.generic)) else np.asarray(result)[()]
+        node.result = as_result(result)
         if node.depth < TRACED:
             node.op, node.args, node.depth, node.type = COMPUTED, (), 0, None

@@ -1,4 +1,4 @@
-"""Shape and dtype of a node that has not been computed: by the types of its operands, or by the graph of its program."""
+"""Shape and dtype of a node that has not been computed: by its value if that is small, or by the graph of its program."""
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -6,8 +6,8 @@ from typing import Any, Tuple
 import numpy as np
 
 from . import nodes
-from .evaluation import chosen_backend, result_of
-from .nodes import Node
+from .evaluation import chosen_backend, compute_small, result_of
+from .nodes import Node, as_result
 from .structures import Plan, structures
 
 
@@ -20,19 +20,26 @@ def type_of(node: Node) -> Tuple[Tuple[int, ...], np.dtype]:
     if result is not None:
         return result.shape, result.dtype
     if node.type is None:
-        node.type = _of_graph(node)
-    if node.type is None:
-        result = result_of(node)
-        return result.shape, result.dtype
-    found: Tuple[Tuple[int, ...], np.dtype] = node.type
-    return found
+        _find(node)
+    known = node.type
+    if known is None:
+        known = result_of(node)
+    return known if type(known) is tuple else (known.shape, known.dtype)
 
 
-def _of_graph(node: Node) -> Any:
-    """Shape and dtype that the compiled function of a node gives; None where it does not say."""
+def _find(node: Node) -> None:
+    """Find out the type of a node: by its value if that is small, else by the program that would compute it, if that says."""
+    if compute_small((node,), _note):
+        return
     with nodes.lock:
         if node.result is not None:
-            return node.result.shape, node.result.dtype
+            return
         plan = Plan((node,), only=True)
         structure = structures.of(plan.key)
-    return structure.type_of_result(plan.leaves, chosen_backend.get())
+    node.type = structure.type_of_result(plan.leaves, chosen_backend.get())
+
+
+def _note(node: Node, value: Any) -> None:
+    """Keep a value for the type.  How it is computed is kept, too: gradients may be taken."""
+    if node.result is None:
+        node.type = as_result(value)

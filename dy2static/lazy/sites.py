@@ -1,11 +1,15 @@
 """Where the user's code built an operation: found out when somebody asks."""
 from __future__ import annotations
 
+import sys
 import types
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from ..errors import Location
+from ..pyast.loader import module_of
+from ..runtime.frames import caller_at
 from ..runtime.traceback import traceback_at
+from .calls import Caller, plainly
 
 
 def line_of(code: types.CodeType, last: int) -> int:
@@ -31,9 +35,34 @@ def site_of(node: Any) -> Optional[Location]:
     return Location(code.co_filename, line_of(code, node.last), 0, getattr(code, "co_qualname", code.co_name))
 
 
+#: The callers that stand where nodes were built, with the code whose id they are found by.
+_callers: Dict[Tuple[int, int], Tuple[types.CodeType, Caller]] = {}
+_MOST_CALLERS = 4096
+
+
+def caller_of(node: Any) -> Caller:
+    """What calls NumPy from the line that built a node, so that warnings name it."""
+    code = node.code
+    if code is None:
+        return plainly
+    key = (id(code), node.last)
+    found = _callers.get(key)
+    if found is None:
+        if len(_callers) >= _MOST_CALLERS:
+            _callers.clear()
+        place: Any = site_of(node)
+        space = vars(sys.modules[module_of(code.co_filename)])
+        found = _callers[key] = code, caller_at([(place, space)])       # type: ignore[assignment]
+    return found[1]
+
+
 def show_builder(error: BaseException, structure: Any, nodes: Sequence[Any]) -> BaseException:
-    """The error with the user's line that built the failing operation at the end of its traceback, and in a note."""
-    place = _failing(error, structure, nodes)
+    """The error of a structure's function with the user's line that built the failing operation: see `show_place`."""
+    return show_place(error, _failing(error, structure, nodes))
+
+
+def show_place(error: BaseException, place: Optional[Location]) -> BaseException:
+    """The error with a line of the user's at the end of its traceback, and in a note."""
     if place is None:
         return error
     if hasattr(error, "add_note"):

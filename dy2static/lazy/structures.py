@@ -1,10 +1,11 @@
 """The structure of an expression, and the compiled function of each structure."""
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -16,10 +17,13 @@ from ..runtime.array_gradients import OutsideError, array_gradients
 from ..static_function import StaticFunction
 from ..threads.locks import lock
 from .calls import Call, Writer
-from .nodes import Node, call_node, leaf
+from .nodes import TRACED, Node, call_node, leaf
 
 #: So many structures are kept; those that were used longest ago go first.
 MOST_STRUCTURES = 512
+
+#: So many elements of NumPy's results cost about as much as a program.
+WORTH_COMPILING = 20_000_000
 
 #: So many types of results are kept for a structure.
 _MOST_TYPES = 256
@@ -49,6 +53,10 @@ class Plan:
         self.results = wanted if is_all else self._results(wanted, key)
         key.append(tuple([self._seen[node] for node in self.results]))
         self.key = tuple(key)
+
+    def is_traced(self) -> bool:
+        """Whether gradients are taken of a part, which only programs can."""
+        return any([node is not None and node.depth >= TRACED for node in self.nodes])
 
     def _read(self, wanted: Sequence[Node], key: List[Any]) -> None:
         """Number nodes, each behind its operands."""
@@ -142,19 +150,42 @@ class Structure:
     """
 
     def __init__(self, key: Tuple[Any, ...]):
-        writer = Writer()
         self.name = f"lazy_{next(_numbers)}"
         self.file = f"<{self.name}>"
-        self.lines: Dict[int, int] = {}
-        self.source = self._source(key, writer)
-        self.function = compile_text(self.source, self.file, writer.names)[self.name]
-        self.is_differentiated = array_gradients in writer.names.values()
+        self._key = key
+        self._work = 0
         self._compiled: Dict[Any, StaticFunction] = {}
         self._types: Dict[Any, Any] = {}
         self._lock = lock()
 
-    def _source(self, key: Tuple[Any, ...], writer: Writer) -> str:
-        """The function that a key says, a line for each operation."""
+    def pays(self, leaves: Sequence[Any]) -> bool:
+        """Whether a program pays for one more evaluation: NumPy has computed, or has to, as many elements as to compile costs.
+
+        Elements are those of the largest leaf, for each entry of the key.
+        """
+        if not self._compiled:
+            self._work += len(self._key) * max([each.size for each in leaves if isinstance(each, np.ndarray)], default=1)
+        return bool(self._compiled) or self._work >= WORTH_COMPILING
+
+    @functools.cached_property
+    def lines(self) -> Dict[int, int]:
+        """The number of the node that each line of the function computes."""
+        return self._written[1]
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The text of the function."""
+        return self._written[0]
+
+    @functools.cached_property
+    def function(self) -> Any:
+        """The function as Python."""
+        return compile_text(self.source, self.file, self._written[2])[self.name]
+
+    @functools.cached_property
+    def _written(self) -> Tuple[str, Dict[int, int], Dict[str, Any]]:
+        """The function that the key says, a line for each operation: text, numbers of nodes by line, and what it names."""
+        key, writer, lines = self._key, Writer(), {}
         names: List[str] = []
         arguments, body = [], []
         entries = iter(key[:-1])
@@ -167,12 +198,13 @@ class Structure:
                     body.append(f"    {names[-1]} = {names[-1]}[()]")
             else:
                 operands = [names[next(entries)] for _ in range(writer.arity(entry))]
-                self.lines[len(body) + 2] = number
+                lines[len(body) + 2] = number
                 names.append(f"t{number}")
                 body.append("    " + writer.statement(names[-1], entry, operands))
         given = ", ".join([names[number] for number in key[-1]])
         comma = "," if len(key[-1]) == 1 else ""
-        return "\n".join([f"def {self.name}({', '.join(arguments)}):", *body, f"    return {given}{comma}"]) + "\n"
+        source = "\n".join([f"def {self.name}({', '.join(arguments)}):", *body, f"    return {given}{comma}"]) + "\n"
+        return source, lines, writer.names
 
     def compiled(self, backend: Any) -> StaticFunction:
         """The compiled function for a backend; None: the default."""
@@ -204,21 +236,14 @@ class Structure:
         shape = () if isinstance(found, Scalar) else getattr(found, "shape", None)
         return (shape, np.dtype(found.dtype)) if shape is not None and all([type(size) is int for size in shape]) else None
 
-    def run(self, leaves: Sequence[Any], backend: Any, tell: Callable[[str, str], None]) -> Tuple[Any, ...]:
-        """The results for these leaves.  What cannot be compiled is computed by NumPy, which ``tell`` is told."""
+    def run(self, leaves: Sequence[Any], backend: Any) -> Tuple[Any, ...]:
+        """The results for these leaves.  Raises `CaptureError` for what cannot be compiled."""
         try:
             results: Tuple[Any, ...] = (self._compiled.get(backend) or self.compiled(backend))(*leaves)
             return results
         except OutsideError:                            # after captures that did not pay: it is compiled all the same
             called: Any = self.compiled(backend).program(*leaves).call(tuple(leaves), {})
             return called                               # type: ignore[no-any-return]
-        except CaptureError as error:
-            failed = error
-        if self.is_differentiated:
-            raise failed
-        results = self.function(*leaves)                # which may fail itself: then there is nothing to be told
-        tell("a lazy expression is computed by NumPy", failed.args[0])
-        return results
 
 
 class Structures:

@@ -7,11 +7,11 @@ from typing import Any, Callable, Optional, Tuple
 import numpy as np
 
 from .arrays import LazyArray
-from .calls import Call
+from .calls import Call, applied, plainly
 from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
-from .writes import Out, Overlay, write_of
+from .writes import WRITES, Out, Overlay, write_of
 
 _new = object.__new__
 
@@ -39,9 +39,7 @@ class View:
         """The view of an array that is there.  Raises what NumPy raises."""
         if self.look is not None:
             return self.look(there)
-        if type(self.op) is str:
-            return getattr(there, self.op[len("{}."):])
-        return self.op.on([there, *[result_of(each) if type(each) is Node else each for each in self.rest]])
+        return applied(self.op, [there, *[result_of(each) if type(each) is Node else each for each in self.rest]], plainly)
 
     def of(self, node: Node, frame: Any, there: Any = None) -> Node:
         """The node of the view of a node.  there: the view, where it has been made."""
@@ -124,6 +122,8 @@ def _overlaid(view: View, old: Node, node: Node, frame: Any) -> Node:
 def is_scalar(array: LazyArray) -> bool:
     """Whether a lazy array is a NumPy scalar, which cannot be changed."""
     node = array._now
+    if type(node.op) in WRITES:                         # what was written to is an array
+        return False
     return not _has_axes(node) and not isinstance(result_of(node), np.ndarray)
 
 
@@ -137,7 +137,7 @@ def _has_axes(node: Node) -> bool:
                 return True
             continue
         op = node.op
-        if type(op) is Call or op == "{} @ {}" or op is np.matmul:
+        if type(op) is Call and op.target != "copy" or op == "{} @ {}" or op is np.matmul:
             continue
         of_all = type(op) is str or isinstance(op, np.ufunc)
         for arg in node.args if of_all else node.args[-1:] if type(op) is Out else node.args[:1]:

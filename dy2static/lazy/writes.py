@@ -1,9 +1,33 @@
 """Operations that write: each gives the changed copy of its first operand, which its program may make in place."""
 from __future__ import annotations
 
+import operator
+import sys
 from typing import Any, Dict, List
 
-from .calls import Call, Writer
+import numpy as np
+
+from ..library_facts.python import OPERATORS
+from .calls import NO_NAMES, Call, Caller, Writer, applied
+
+
+def _references(values: List[Any], place: int) -> int:
+    """How many references there are to the value at a place."""
+    value = values[place]
+    return sys.getrefcount(value)
+
+
+#: What `_references` counts for a value that nobody else has.
+_ALONE = _references([np.empty(1)], 0)
+
+
+def _own(values: List[Any], place: int) -> Any:
+    """The value at a place, to be written to: a copy, unless nobody else has it."""
+    count, value = _references(values, place), values[place]
+    if type(value) is not np.ndarray:
+        return value
+    is_free = count <= _ALONE and value.base is None and value.flags.owndata and value.flags.writeable
+    return value if is_free else value.copy(order="K")
 
 
 class InPlace:
@@ -19,6 +43,13 @@ class InPlace:
     def statement(self, writer: Writer, name: str, operands: List[str]) -> str:
         """The text that gives ``name`` the new version."""
         return f"{name} = {operands[0]}.copy(); {name} {self.sign} {operands[1]}"
+
+    def applied(self, values: List[Any], caller: Caller) -> Any:
+        """The new version.  Raises what NumPy raises."""
+        return caller(_IN_PLACE[self.sign], (_own(values, 0), values[1]), NO_NAMES)
+
+
+_IN_PLACE = {row.symbol + "=": getattr(operator, "i" + row.name.rstrip("_")) for row in OPERATORS if row.kind == "binary"}
 
 
 class Stored:
@@ -39,6 +70,12 @@ class Stored:
         first, *rest, value = operands
         return f"{name} = {first}.copy(); {writer.call(self.getitem, [name, *rest])} = {value}"
 
+    def applied(self, values: List[Any], caller: Caller) -> Any:
+        """The new version.  Raises what NumPy raises."""
+        changed = _own(values, 0)
+        caller(operator.setitem, (changed, self.getitem.index(values[1:-1]), values[-1]), NO_NAMES)
+        return changed
+
 
 class Overlay:
     """What an array is after its view has got new contents: the view's operation, and the contents as one operand more."""
@@ -58,6 +95,12 @@ class Overlay:
         first, *rest, value = operands
         return f"{name} = {first}.copy(); {writer.operation(self.op, [name, *rest])}[...] = {value}"
 
+    def applied(self, values: List[Any], caller: Caller) -> Any:
+        """The new version.  Raises what NumPy raises."""
+        changed = _own(values, 0)
+        caller(operator.setitem, (applied(self.op, [changed, *values[1:-1]], caller), ..., values[-1]), NO_NAMES)
+        return changed
+
 
 class Out:
     """A call with ``out=a``, as a new version of ``a``, which is its last operand."""
@@ -72,6 +115,15 @@ class Out:
         *rest, out = operands
         return f"{name} = {out}.copy(); {writer.call(self.call, [*rest, name])}"
 
+    def applied(self, values: List[Any], caller: Caller) -> Any:
+        """The new version.  Raises what NumPy raises."""
+        changed = _own(values, -1)
+        caller(*self.call.bound([*values[:-1], changed]))
+        return changed
+
+
+#: The operations that give a new version of an array.
+WRITES = frozenset({InPlace, Stored, Overlay, Out})
 
 _made: Dict[Any, Any] = {}
 

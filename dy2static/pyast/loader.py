@@ -227,7 +227,7 @@ def _in_file(code: types.CodeType, filename: str) -> types.CodeType:
     return code.replace(co_filename=filename, co_consts=tuple(constants))
 
 
-def _module_of(file: str) -> str:
+def module_of(file: str) -> str:
     """The name of the module that has this file; that of the program where none has it."""
     count = len(sys.modules)                            # a program may have imported thousands
     for name in (_names.get(file, "__main__"), *(sys.modules if _missing.get(file) != count else ())):
@@ -257,7 +257,7 @@ def compile_text(
     result = dict(namespace)
     is_at_lines = places is not None and _can_be_placed(places)
     if is_at_lines:
-        result["__name__"] = _module_of(places.file)
+        result["__name__"] = module_of(places.file)
     def make() -> types.CodeType:
         return compile(source, filename, "exec", dont_inherit=True)
     exec(make() if keep is None else _in_file(keep(source, make), filename), result)

@@ -25,11 +25,11 @@ def parts():
 def minibatches():
     """How many structures and programs a loop over 100 minibatches makes."""
     before = lazy.stats()
-    w, b = lazy.array(np.ones(5)), 0.25
+    w, b = lazy.array(np.ones(100)), 0.25
     rng = np.random.RandomState(0)
     serialised = []
     for _ in range(100):
-        x = lazy.array(rng.rand(16, 5))
+        x = lazy.array(rng.rand(500, 100))
         y = x.dot(w) + b
         serialised.append(y.tobytes())
     after = lazy.stats()

@@ -2,8 +2,8 @@
 
     python examples/lazy/logistic.py [--epochs 20]
 
-A loop over minibatches builds the same expression in every iteration, so it is compiled once.  The data (569 tumours, 30
-measurements of each) come with scikit-learn.
+The minibatches are small, so NumPy's calls compute them; of larger ones, the expression of an iteration would be compiled
+once.  The data (569 tumours, 30 measurements of each) come with scikit-learn.
 """
 import argparse
 

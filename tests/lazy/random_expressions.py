@@ -18,6 +18,7 @@ import numpy as np  # noqa: E402
 
 from dy2static import config, lazy  # noqa: E402
 from dy2static.errors import FallbackWarning  # noqa: E402
+from dy2static.lazy import evaluation, structures  # noqa: E402
 
 DTYPES = ["float32", "float64", "float32", "float64", "int64", "int32", "int16", "uint8", "bool"]
 SHAPES = [(3, 4), (3, 4), (4,), (3, 1), (1, 4), (), (2, 3, 4), (0, 4), (1,)]
@@ -139,9 +140,14 @@ def of_values(wanted, got, is_exact):
 def problem_of(leaves, lines, backend):
     """What a program does otherwise with lazy arrays, up to the line that fails in NumPy; None if nothing."""
     eager = Outcome(leaves, lines, lambda x: x)
-    with config.BACKEND.set(backend):
-        other = Outcome(leaves, lines[:eager.ran], lazy.array)
-    return difference(eager, other, backend == "numpy")
+    small = evaluation.SMALL
+    with config.BACKEND.set("c" if backend == "c" else "numpy"):
+        evaluation.SMALL = small if backend == "direct" else -1
+        try:
+            other = Outcome(leaves, lines[:eager.ran], lazy.array)
+        finally:
+            evaluation.SMALL = small
+    return difference(eager, other, backend != "c")
 
 
 def shortened(leaves, lines, backend):
@@ -160,9 +166,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--backend", default="numpy", choices=("numpy", "c"))
+    parser.add_argument("--backend", default="numpy", choices=("numpy", "c", "direct"), help="direct: small arrays without programs")
     options = parser.parse_args(arguments)
-    config.BACKGROUND.value = 0
+    config.BACKGROUND.value = structures.WORTH_COMPILING = 0
     counted = collections.Counter()
     for seed in range(options.first, options.first + options.count):
         program = Program(seed)

@@ -8,7 +8,7 @@ import random_expressions
 from dy2static import lazy
 
 
-@pytest.mark.parametrize("backend, count", [("numpy", 60), ("c", 2)])
+@pytest.mark.parametrize("backend, count", [("numpy", 50), ("direct", 60), ("c", 2)])
 def test_values_errors_and_warnings_are_those_of_numpy(backend, count):
     @hypothesis.settings(max_examples=count, phases=[hypothesis.Phase.generate], database=None)
     @hypothesis.given(st.integers(0, 900))

@@ -8,7 +8,7 @@ from dy2static.lazy.structures import Structure
 
 
 def test_random_sessions_see_what_numpy_shows(monkeypatch):
-    monkeypatch.setattr(Structure, "run", lambda self, leaves, backend, tell: self.function(*leaves))     # whose memory it is, not how
+    monkeypatch.setattr(Structure, "run", lambda self, leaves, backend: self.function(*leaves))     # whose memory it is, not how
     run(examples=12, steps=25)
 
 
