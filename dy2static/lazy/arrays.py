@@ -1,6 +1,7 @@
 """`LazyArray`: an array whose operations build an expression, which is computed when its values are needed."""
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple
 
 import numpy as np
@@ -30,7 +31,6 @@ class LazyArray(_Base):
     _node: Node
     _view: Any                                          # a `views.View`; None of an array that sees no other
     __array_priority__ = 1000.0
-    __hash__ = None                                     # type: ignore[assignment]
 
     def __init__(self) -> None:
         raise TypeError("lazy.array makes lazy arrays")
@@ -86,7 +86,16 @@ class LazyArray(_Base):
         return complex(self.evaluate())
 
     def __index__(self) -> int:
-        return self.evaluate().__index__()              # type: ignore[no-any-return]
+        return operator.index(self.evaluate())
+
+    def __round__(self, digits: Optional[int] = None) -> Any:
+        return round(self.evaluate(), digits)
+
+    def __hash__(self) -> int:
+        value = self.evaluate()
+        if isinstance(value, np.ndarray):
+            raise TypeError("unhashable type: 'LazyArray'")
+        return hash(value)                              # of a NumPy scalar, which never changes
 
     def __contains__(self, item: Any) -> bool:
         return item in self.evaluate()

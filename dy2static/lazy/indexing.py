@@ -69,9 +69,12 @@ def _gives_scalars(index: Any) -> bool:
 
 
 def _sees(index: Any) -> bool:
-    """Whether an index chooses without arrays, but for the bounds of slices, so that NumPy gives a view, or a scalar."""
+    """Whether an index chooses without arrays, but for the bounds of slices, so that NumPy gives a view, or a scalar.
+
+    A string is the name of a field.
+    """
     parts = index if type(index) is tuple else (index,)
-    return all([part is None or part is Ellipsis or type(part) in (int, slice) for part in parts])
+    return all([part is None or part is Ellipsis or type(part) in (int, slice, str) for part in parts])
 
 
 def _plain(index: Any) -> Any:
@@ -126,15 +129,18 @@ def _is_there(index: Any) -> bool:
 def _setitem(self: LazyArray, index: Any, value: Any) -> None:
     frame = _frame(1)
     index = _plain(index)
-    given = operand(value)
-    if given is None:
+    if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
+    given = operand(value)
     if is_scalar(self):
         raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
     if type(given) is Node and given.result is None and given.depth < TRACED and _is_element(self, index):
         result_of(given)                                # an expression of the array with it would copy the array
     with writing:
-        _store(self, index, given, frame)
+        if given is None:                               # a text, or another object that NumPy knows how to convert
+            _store_now(self, index, value, frame)
+        else:
+            _store(self, index, given, frame)
 
 
 def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
@@ -158,15 +164,70 @@ def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
     try:
         call, operands = call_of("__getitem__", (self, Index(index)), {}, is_method=True)
     except Unsupported:
-        changed = np.array(result_of(self._now))
-        changed[values(index)] = result_of(given) if type(given) is Node else given
-        write(self, leaf(changed, COMPUTED), frame)
+        _store_now(self, index, result_of(given) if type(given) is Node else given, frame)
         return
     write(self, call_node(write_of(Stored, call), (*operands, given), frame), frame)
 
 
+def _store_now(self: LazyArray, index: Any, value: Any, frame: Any) -> None:
+    """Item assignment of a value that no expression holds, or by such an index."""
+    changed = np.array(result_of(self._now))
+    changed[values(index)] = value
+    write(self, leaf(changed, COMPUTED), frame)
+
+
+class Flat:
+    """``y.flat``: the elements in a row, which can be read and written by number, and iterated over."""
+
+    def __init__(self, array: LazyArray):
+        self._array = array
+        self._place = 0
+
+    @property
+    def base(self) -> LazyArray:
+        """The array whose elements they are."""
+        return self._array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> "Flat":
+        return self
+
+    def __next__(self) -> Any:
+        if self._place >= len(self):
+            raise StopIteration
+        self._place += 1
+        return self[self._place - 1]
+
+    def __getitem__(self, index: Any) -> LazyArray:
+        return array_of_node(leaf(np.asarray(self._array.evaluate()).flat[values(index)], COMPUTED))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        array, value = self._array, values(value)
+        with writing:
+            if array._view is None and array.is_evaluated and is_alone(array):
+                array._node.result.flat[values(index)] = value
+                return
+            changed = np.array(array.evaluate())
+            changed.flat[values(index)] = value
+            write(array, leaf(changed, COMPUTED), _frame(1))
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        return np.array(self._array.evaluate(), dtype).reshape(-1)
+
+    def copy(self) -> LazyArray:
+        """The elements as an array of one axis."""
+        return self[:]
+
+
+def _set_flat(self: LazyArray, value: Any) -> None:
+    Flat(self)[...] = value
+
+
 def install() -> None:
     """Give lazy arrays their indexing."""
+    LazyArray.flat = property(Flat, _set_flat)                                      # type: ignore[attr-defined]
     LazyArray.__getitem__, LazyArray.__setitem__ = _getitem, _setitem               # type: ignore[attr-defined]
 
 

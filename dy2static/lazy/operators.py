@@ -9,6 +9,7 @@ import numpy as np
 from ..library_facts.lazy import METHODS as marks_of
 from ..library_facts.python import symbols
 from .arrays import LazyArray, array_of_op
+from .calls import OPERATORS
 from .depth import MOST_DEPTH, keep_shallow
 from .forms import Unsupported, call_of, operand
 from .functions import METHODS
@@ -32,9 +33,10 @@ def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
             if other.depth > depth:
                 depth = other.depth
         elif kind not in NUMBERS:
-            other = operand(other)
-            if other is None:
-                return NotImplemented
+            given = operand(other)
+            if given is None:
+                return _with_object(text, self, other, other, _frame(1))
+            other = given
         frame = _frame(1)
         node.op, node.args, node.code, node.last, node.depth = text, (left, other), frame.f_code, frame.f_lasti, depth + 1
         node.result = node.type = None
@@ -46,11 +48,18 @@ def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
     return method
 
 
+def _with_object(text: str, left: Any, right: Any, other: Any, frame: Any) -> Any:
+    """What NumPy's operator gives for a lazy array and an object that no expression holds, unless the object decides itself."""
+    if hasattr(other, "__array_ufunc__") or hasattr(other, "__array_priority__"):
+        return NotImplemented
+    return at_once(OPERATORS[text], (left, right), {}, frame, False)
+
+
 def _reflected(text: str) -> Callable[[LazyArray, Any], Any]:
     def method(self: LazyArray, other: Any) -> Any:
         first = other if type(other) in NUMBERS else operand(other)
         if first is None:
-            return NotImplemented
+            return _with_object(text, other, self, other, _frame(1))
         return array_of_op(text, (first, self._node if self._view is None else self._now), _frame(1))
     return method
 
@@ -103,7 +112,12 @@ def _seen_by(name: str) -> property:
 
     def attribute(self: LazyArray) -> LazyArray:
         return view_of(self, text, (), _frame(1), unsure=is_unsure)
-    return property(attribute, doc=f"As ``numpy.ndarray.{name}``, lazily.")
+
+    def assign(self: LazyArray, value: Any) -> None:
+        if name == "imag" and self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        attribute(self)[...] = value                    # type: ignore[index]
+    return property(attribute, assign, doc=f"As ``numpy.ndarray.{name}``, lazily.")
 
 
 def _last_two_exchanged(self: LazyArray) -> LazyArray:

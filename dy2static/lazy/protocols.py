@@ -42,6 +42,8 @@ def array_ufunc(self: LazyArray, ufunc: np.ufunc, method: str, *inputs: Any, **k
 
 def array_function(self: LazyArray, function: Callable[..., Any], kinds: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     """``LazyArray.__array_function__``."""
+    if function is np.where and len(args) + len(kwargs) == 1:
+        return array_function(self, np.nonzero, kinds, args or (kwargs["condition"],), {})
     if function in _BUILT and "out" not in kwargs:
         frame = _frame(1)
         try:
@@ -194,7 +196,11 @@ def other_attribute(self: LazyArray, name: str) -> Any:
     found = getattr(self.evaluate(), name)
     if not callable(found):
         return found
-    return lambda *args, **kwargs: _wrapped(found(*values(args), **values(kwargs)), [], [], values)
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = values(args), values(kwargs)
+        return _wrapped(found(*args, **kwargs), [], [self], lambda array: getattr(array, name)(*args, **kwargs))
+    return method
 
 
 def install() -> None:

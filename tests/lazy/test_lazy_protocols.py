@@ -8,6 +8,37 @@ import pytest
 from dy2static import lazy
 
 
+def test_one_condition_gives_places():
+    x, y = np.array([[0, 1], [2, 0]]), lazy.array(np.array([[0, 1], [2, 0]]))
+    assert [each.tolist() for each in np.where(y)] == [each.tolist() for each in np.where(x)] and y[np.where(y > 0)].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("other", ["a", None, {}, b"a"])
+def test_objects_beside_arrays_do_what_numpy_does(other):
+    x = np.array(["a", "b"]) if isinstance(other, str) else np.arange(2.0)
+    y = lazy.array(x)
+    assert (y == other).tolist() == (x == other).tolist() and (other != y).tolist() == (other != x).tolist()
+    for operation in (lambda a: a + other, lambda a: other - a, lambda a: a < other):
+        wanted, got = outcome(operation, x), outcome(operation, y)
+        assert wanted == got
+
+
+def outcome(operation, x):
+    try:
+        return operation(x).tolist()
+    except TypeError as error:
+        return str(error)
+
+
+def test_scalars_are_keys_and_can_be_rounded_and_arrays_cannot():
+    y = lazy.array(np.array([1.0, 2.5])) * 1
+    assert {1.0: "a", 2.5: "b"}[y[1]] == "b" and set(y) == {1.0, 2.5} and (round(y[1]), round(y[1], 1)) == (2, 2.5)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(y)
+    with pytest.raises(TypeError, match="interpreted as an integer"):
+        range(y[0])
+
+
 def test_threads_build_and_compute_shared_arrays():
     data = np.linspace(0, 1, 60).reshape(6, 10)
     shared = np.sin(lazy.array(data)) * 2

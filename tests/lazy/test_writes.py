@@ -113,6 +113,34 @@ def test_a_write_to_what_was_added_to_itself_takes_no_longer_for_each_time():
     assert float(x) == 1
 
 
+@pytest.mark.parametrize("change", [
+    lambda y: y.flat.__setitem__(3, 42), lambda y: y.flat.__setitem__([0, 5], -1), lambda y: setattr(y, "flat", np.arange(12) * 2),
+    lambda y: y.view().__setitem__((0, 1), 6), lambda y: y.view("i8").__setitem__(0, 0), lambda y: setattr(y, "real", 5),
+    lambda y: y.__setitem__((0, 0), "7"), lambda y: y.__setitem__(1, None),
+], ids=["flat", "flat_list", "assigned_flat", "view", "view_of_bits", "real", "text", "none"])
+@pytest.mark.parametrize("is_computed", [True, False])
+def test_ways_to_write(change, is_computed):
+    x = np.arange(12.0).reshape(3, 4) + 1
+    y = lazy.array(np.arange(12.0).reshape(3, 4)) + 1
+    part, seen = y[0], y.view()
+    assert not is_computed or y.evaluate() is not None
+    change(x), change(y)
+    for other in (y, seen, part):
+        np.testing.assert_array_equal(other, x[0] if other is part else x)
+
+
+def test_the_parts_of_complex_numbers_and_fields_of_records_are_views():
+    z, wanted = lazy.array(np.array([1 + 2j, 3 - 1j])), np.array([1 + 2j, 3 - 1j])
+    records, eager = lazy.array(np.zeros(2, [("u", "f8")])), np.zeros(2, [("u", "f8")])
+    for x, fields in ((z, records), (wanted, eager)):
+        x.real, x.imag[0] = 5, 9
+        x.real[1] += 1
+        fields["u"], fields["u"][0] = 3, 1
+    assert z.tolist() == wanted.tolist() and records["u"].tolist() == eager["u"].tolist() == [1, 3]
+    with pytest.raises(TypeError, match="imaginary part"):
+        lazy.array(np.ones(2)).imag = 1
+
+
 def test_a_scalar_is_no_place_to_write_to():
     x = lazy.array(np.ones(3))
     with pytest.raises(TypeError, match="must be of ArrayType"):
