@@ -288,8 +288,8 @@ class Gradients(Protocol):
 class GradientState(Protocol):
     """The gradients that Variables keep."""
 
-    def get(self, variable: SymbolicVariable) -> Optional[SymbolicVariable]:
-        """``variable.grad_var``."""
+    def shown(self, variable: SymbolicVariable) -> Optional[SymbolicVariable]:
+        """``variable.grad_var`` as the user reads it, who may keep it."""
 
     def array(self, variable: SymbolicVariable) -> Optional[SymbolicArray]:
         """``variable.grad``."""

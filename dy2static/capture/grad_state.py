@@ -64,9 +64,29 @@ class KeptGradients:
             is_right = isinstance(item, SymbolicVariable) if name == "grad_var" else type(item) is SymbolicArray
             if not is_right or (item if name == "grad" else item._data[0]).type != variable._data[0].type:
                 self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
+            if name == "grad" and self._is_kept_anyway(variable, item):
+                return
             if name == "grad":
                 item = SymbolicVariable(self.capture, self.capture.chainer.leaf(item, True), True)
         self.set(variable, item, cleared=name == "grad")
+
+    def _is_kept_anyway(self, variable: SymbolicVariable, array: SymbolicArray) -> bool:
+        """Whether ``variable.grad = array``, under a decision, makes a Variable that nothing can tell from the one before.
+
+        So it is for ``variable.grad *= scale``, unless something has the old Variable, or it can be differentiated.
+        """
+        kept = self._kept.get(id(variable))
+        gradient = kept.gradient if kept is not None and self.capture.staging.depth else None
+        if gradient is None or gradient is LOST or kept.is_shown:
+            return False
+        is_leaf = not gradient.connected and gradient.requires_grad and "source" not in gradient.__dict__
+        return is_leaf and gradient._data[0] is array
+
+    def shown(self, variable: SymbolicVariable) -> Optional[SymbolicVariable]:
+        """``variable.grad_var`` as the user reads it, who may keep it."""
+        gradient = self.get(variable)
+        self._kept[id(variable)].is_shown = True
+        return gradient
 
     def zero(self, variable: SymbolicVariable) -> None:
         """``variable.zerograd()``: the array that it has is filled, in place."""

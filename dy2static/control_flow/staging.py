@@ -4,13 +4,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, cast
 
 from ..capture_context import CaptureContext
 from ..heap.collection_shadows import ShadowDeque
+from ..heap.dict_shadows import ShadowDict
 from ..heap.function_attributes import stop_at_parts
 from ..heap.library_writes import stop_library_writes
 from ..heap.list_shadows import ShadowList
+from ..heap.ownership import is_library
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
@@ -22,7 +25,7 @@ from ..symbolic.kept_values import kept_values
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList, as_staged, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
-from ..symbolic.sequences import PARTS, sequence_of
+from ..symbolic.sequences import PARTS, has_rows, sequence_of
 from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choices
@@ -185,6 +188,10 @@ class Staging:
             self.capture.abort(f"whether {maybe.name!r} has a value depends on a decision on array values", because=maybe.bound)
         return maybe.value
 
+#: How containers are read that do nothing else then.
+_READING = frozenset(kind.__iter__ for kind in (list, tuple, range, dict, type({}.keys()), type({}.values()), type({}.items()),
+                                                ShadowList, ShadowDict, StagedList))
+
 
 def staging_of(capture: CaptureContext) -> Staging:
     """The decisions of a capture, as this room knows them."""
@@ -219,6 +226,44 @@ def _list_of(capture: CaptureContext, items: Any, test: Callable, element: Calla
     made = StagedList(capture, [])
     dy.for_(items, functools.partial(_add_if, staging_of(capture), made, test, element, dy.UNPACKED[count]), ())
     return made
+
+
+def _truth_of(capture: CaptureContext, function: Callable, items: Any, test: Optional[Callable], element: Callable,
+              count: int) -> Any:
+    """What ``all`` or ``any`` gives for elements that are asked for one after the other, until one decides."""
+    is_any = function is any
+    if capture is None or not is_any and function is not all or not _are_there(items):
+        return NotImplemented
+    found = not is_any
+    for parts in map(dy.UNPACKED[count], items):
+        ask = functools.partial(_asked, is_any, test and functools.partial(test, *parts), functools.partial(element, *parts))
+        found = staging_of(capture).truth((dy.any_of if is_any else dy.all_of)(found, ask))
+        if found is is_any:
+            break
+    return found
+
+
+def _asked(is_any: bool, test: Optional[functools.partial], element: functools.partial) -> Any:
+    """Something with the truth of an element; of one that the test leaves out, that which does not decide."""
+    if test is None:
+        return element()
+    return dy.all_of(test(), element) if is_any else dy.any_of(dy.not_(test()), element)
+
+
+def _are_there(items: Any) -> bool:
+    """Whether reading items does nothing, and nothing can tell how many were read."""
+    if isinstance(items, (SymbolicArray, SymbolicVariable)):
+        return not has_rows(items)
+    return getattr(type(items), "__iter__", None) in _READING and symbolic_items(items) is None
+
+
+def _items_of(capture: CaptureContext, function: Callable, items: Any, args: Tuple) -> Any:
+    """All items of ``zip`` and ``enumerate`` of such, and of the generators of a library (``model.params()``)."""
+    if type(items) is types.GeneratorType:
+        is_plain = items.gi_frame is not None and is_library(items.gi_frame.f_globals.get("__name__", ""))
+    else:
+        is_plain = (function is zip or function is enumerate) and all(type(each) is int or _are_there(each) for each in args)
+    return tuple(items) if capture is not None and is_plain and symbolic_items(items) is None else NotImplemented
 
 
 def _add_if(staging: Staging, made: list, test: Callable, element: Callable, unpacked: Callable, item: Any) -> Tuple:
@@ -273,7 +318,8 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "all_of": _handler("all_of"), "any_of": _handler("any_of"),
     "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
-    "list_": _list, "list_of": _list_of, "for_": _for, "trips": _trips, "in_": _in, "item": item,
+    "list_": _list, "list_of": _list_of,
+    "truth_of": _truth_of, "items_of": _items_of, "for_": _for, "trips": _trips, "in_": _in, "item": item,
     "owner": stop_library_writes, "holder": stop_at_parts,
     "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,

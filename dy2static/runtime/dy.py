@@ -279,6 +279,23 @@ def list_of(items: Any, test: Callable[..., Any], element: Callable[..., Any], c
     return [element(*names) for names in map(UNPACKED[count], items) if test(*names)]
 
 
+def truth_of(function: Callable[..., Any], items: Any, test: Optional[Callable[..., Any]], element: Callable[..., Any],
+             count: int) -> Any:
+    """``function(element for names in items if test)``, as `list_of`; a capture decides ``all`` and ``any`` item by item."""
+    if stage.capture is not None:
+        result = _staged("truth_of", function, items, test, element, count)
+        if result is not NotImplemented:
+            return result
+    return call(function)(element(*parts) for parts in map(UNPACKED[count], items) if test is None or test(*parts))
+
+
+def items_of(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)``, which is iterated over; a capture gives a tuple where nothing can tell how many items are read."""
+    items = call(function)(*args)
+    found = NotImplemented if stage.capture is None else _staged("items_of", function, items, args)
+    return items if found is NotImplemented else found
+
+
 def _two(item: Any) -> Tuple:
     first, second = item
     return first, second

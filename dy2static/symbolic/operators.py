@@ -30,7 +30,7 @@ def _in_place_operator(name: str) -> Callable:
     function = getattr(operator, f"i{name.rstrip('_')}")
 
     def in_place(self: Any, other: Any) -> Any:
-        if self.is_scalar:
+        if self.is_scalar or isinstance(other, chainer.Variable):   # of which NumPy's arrays leave it to the Variable, too
             return NotImplemented
         self.capture.array_writes.write(self, function, (other,), {})
         return self

@@ -461,7 +461,7 @@ class SymbolicVariable(chainer.Variable):
     to_chx, from_chx, debug_print = map(_outside, ("to_chx()", "from_chx()", "debug_print()"))
     xp = property(lambda self: array_module(self._data[0].place) if is_gpu(self._data[0].place) else np)
     grad = property(lambda self: self.capture.grad_state.array(self))
-    grad_var = property(lambda self: self.capture.grad_state.get(self))
+    grad_var = property(lambda self: self.capture.grad_state.shown(self))
     node = _node = property(_outside("node"))
     creator = creator_node = property(lambda self: self.capture.gradients.creator(self))
     rank, label = map(property, map(_outside, ("rank", "label")))

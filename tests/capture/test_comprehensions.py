@@ -1,4 +1,4 @@
-"""List comprehensions whose conditions array values decide."""
+"""List comprehensions whose conditions array values decide, and what ``all`` and ``any`` ask of each item."""
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -52,3 +52,60 @@ def test_what_is_kept_is_what_eager_keeps(program):
     calls = [lambda rows=rows: (chainer.Variable(np.array(rows, "f")),)
              for rows in ([[1, 2], [3, -4]], [[10, 2], [-1, 5]], [[-1, -2], [-3, -0.5]])]
     check(lambda compile: compile(program), calls, compiled=True if program is not that_fails else None)
+
+
+ROWS = 12
+
+
+def asks_all(x):
+    return all(y.array.sum() < 9 for y in x), not any(np.isnan(y.array).any() for y in x)
+
+
+def leaves_some_out(x):
+    return all(y.array[0] > -1 for y in x if y.array[1] > 0), any(y.array.sum() > 9 for i, y in enumerate(list(x)) if i > 2)
+
+
+def counts_what_it_asks(x):
+    asked = []
+
+    def above(y):
+        asked.append(1.0)
+        return y.array.sum() > 2
+    count = 0
+
+    def counted(y):
+        nonlocal count
+        count += 1
+        return y.array.sum() > 2
+    return any(counted(y) for y in x), count, all(above(y) for y in [x[0]]), asked
+
+
+def asks_only_what_it_may(x):
+    parts = [y.array[i:] for i, y in enumerate(x)]
+    return all(len(p) > 0 and p[0] < 9 for p in parts), any(p is None or len(p) and p[0] > 5 for p in parts)
+
+
+def asks_a_dict(x):
+    named = {str(i): y.array for i, y in enumerate(x)}
+    return any(named[name].max() > 4 for name in named), all(a.min() > -3 for a in named.values())
+
+
+def reads_the_rest_of_a_generator(x):
+    rows = (y.array.sum() for y in x)
+    return any(a > 1 for a in rows), list(rows)
+
+
+def has_an_all_of_its_own(x):
+    all = sum  # noqa: A001
+    return all(y.array.sum() for y in x)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("program", [asks_all, leaves_some_out, counts_what_it_asks, asks_only_what_it_may, asks_a_dict,
+                                     reads_the_rest_of_a_generator, has_an_all_of_its_own])
+def test_all_and_any_ask_item_by_item(program, backend):
+    """Of more items than ways through a function are captured."""
+    seeds = range(4)
+    calls = [lambda seed=seed: (chainer.Variable(np.random.RandomState(seed).randn(ROWS, 2).astype("f") * (1 + seed)),)
+             for seed in seeds]
+    check(lambda compile: compile(program), calls, compiled=program is not reads_the_rest_of_a_generator or None, backend=backend)

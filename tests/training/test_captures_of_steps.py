@@ -42,6 +42,66 @@ def test_batches_of_other_lengths_take_the_steps_of_the_optimizer_as_inputs(rule
     assert (info.captures, info.fallbacks) == (len(BATCHES), 0)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_gradients_are_checked_and_clipped_one_by_one(backend):
+    """Of more parameters than ways through a step are captured; what is clipped stays the same array."""
+    def make():
+        model = chainer.Sequential(*[L.Linear(3, 3, initialW=np.linspace(-k, 1, 9).reshape(3, 3)) for k in range(1, 6)])
+        optimizer = optimizers.Adam(0.1).setup(model)
+
+        def step(x, limit):
+            loss = F.sum(model(x) ** 2)
+            model.cleargrads()
+            loss.backward()
+            if not all(np.isfinite(p.grad).all() for p in model.params() if p.grad is not None):
+                return loss, None
+            for p in model.params():
+                norm = np.linalg.norm(p.grad)
+                if norm > limit:
+                    p.grad *= limit / norm
+            norm = np.sqrt(np.sum([np.sum(np.square(p.grad)) for p in model.params()]))
+            if norm > 2 * limit:
+                for p in model.params():
+                    p.grad /= norm
+            optimizer.update()
+            return loss, norm
+        return model, step
+    (eager, plainly), (model, step) = make(), make()
+    static = to_static(step, backend=backend)
+    for factor, limit in ((1.0, 0.5), (0.1, 0.5), (np.inf, 0.5), (0.01, 0.5), (1.0, 5.0)):
+        x = np.linspace(-1, 2, 12, dtype=np.float32).reshape(4, 3) * np.float32(factor)
+        with np.errstate(all="ignore"):
+            wanted, found = plainly(x, limit), static(x, limit)
+        np.testing.assert_allclose(found[0].array, wanted[0].array, rtol=1e-4)
+        assert (found[1] is None) == (wanted[1] is None)
+        for expected, other in zip(eager.params(), model.params()):
+            np.testing.assert_allclose(other.array, expected.array, rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(other.grad, expected.grad, rtol=1e-3, atol=1e-5)
+    assert static.cache_info().captures and not static.stats()["cuts"]
+
+
+def test_a_gradient_that_is_clipped_in_some_calls_is_another_variable_then():
+    """So it is in Chainer: who has read `grad_var` before can tell."""
+    def make():
+        model = L.Linear(3, 2, initialW=1)
+
+        def step(x):
+            loss = F.sum(model(x))
+            model.cleargrads()
+            loss.backward()
+            before = model.W.grad_var
+            if np.linalg.norm(model.W.grad) > 5:
+                model.W.grad *= 2
+            return before is model.W.grad_var, before.array
+        return step
+    eager, static = make(), to_static(make(), backend="numpy")
+    for factor in (0.1, 3.0, 0.2, 4.0):
+        x = np.full((2, 3), factor, "f")
+        (wanted, array), (found, other) = eager(x), static(x)
+        assert wanted is found
+        np.testing.assert_array_equal(array, other)
+
+
 def test_a_loss_without_gradient_for_some_batches():
     """Labels decide whether the loss depends on the model: that is a way through the step, and no capture for each contents."""
     def make():

@@ -12,11 +12,12 @@ from ...ir.graph import Value
 from ...ir.op import OpDef
 from ...ir.types import Tensor
 from .exact import Rule
-from .operands import is_array, operand
+from .operands import is_array, operand, stacked
 
 
 def mean(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
     """The rule of ``np.mean``; of ints it is the mean of float64."""
+    x = stacked(x)
     axes = _axes(x, axis, keepdims)
     return None if axes is None else ops.mean(_as_float(x), axis=axes, keepdims=keepdims)
 

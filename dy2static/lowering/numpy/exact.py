@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 from ... import ops
 from ...ir.graph import Value
 from ...ir.types import Tensor
-from .operands import is_array, is_basic, operand, operands, widened
+from .operands import is_array, is_basic, operand, operands, stacked, widened
 
 #: ``rule(type, *args, **kwargs) -> Value | None``: emits ops for a call whose arrays are values, and whose result has
 #: this type.  None declines.  A rule has no parameters but those that it heeds.
@@ -69,10 +69,11 @@ def transpose(type_: Tensor, x: Value, *axes: Any) -> Optional[Value]:
 
 def reduction(op: Any) -> Rule:
     """The rule of a reduction over known axes."""
-    def rule(type_: Tensor, x: Value, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+    def rule(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+        x = stacked(x)
         axes = axis if type(axis) is tuple else () if axis is None else (axis,)
         is_plain = all(type(a) is int for a in axes) and type(keepdims) is bool
-        return op(x, axis=axis, keepdims=keepdims) if is_plain else None
+        return op(x, axis=axis, keepdims=keepdims) if is_plain and is_array(x) else None
     return rule
 
 

@@ -58,6 +58,12 @@ def widened(item: Any, dtype: np.dtype) -> Any:
     return ops.cast(item, dtype=dtype) if narrow else item
 
 
+def stacked(item: Any) -> Any:
+    """A list of arrays of one type as the array that NumPy makes of it; others as they are."""
+    are_alike = type(item) is list and all(map(is_array, item)) and len({part.type for part in item}) == 1
+    return ops.stack(*item) if are_alike else item
+
+
 def is_basic(entry: Any) -> bool:
     """Whether an entry of an index is known, and selects a view."""
     parts = (entry.start, entry.stop, entry.step) if type(entry) is slice else (entry,)
