@@ -11,6 +11,9 @@ import numpy as np
 #: Names that a value must not have: the text uses them for what they mean in NumPy and Python.
 _MEANINGFUL = frozenset(dir(np)) | frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"np", "arena"}
 
+#: NumPy as it was imported: functions that have been replaced since may not take what these take.
+_NUMPY = dict(vars(np))
+
 _NOT_IN_NAMES, _NUMBERED = re.compile(r"\W"), re.compile(r"_\d+$")
 _OF_NUMPY = re.compile(r"\bnp\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
@@ -51,8 +54,8 @@ class Names:
     def _short(self, path: str) -> str:
         first, *rest = path.split(".")
         name = f"np_{first}" if hasattr(builtins, first) or keyword.iskeyword(first) else first
-        if isinstance(getattr(np, first), float):              # nan, inf, pi
+        if isinstance(_NUMPY[first], float):                   # nan, inf, pi
             name = f"np_{first}"
-        self.namespace[name] = getattr(np, first)
+        self.namespace[name] = _NUMPY[first]
         self.taken.add(name)
         return ".".join([name, *rest])

@@ -31,7 +31,7 @@ from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length
 from ..symbolic.lists import StagedList
 from ..symbolic.sums import total
-from ..symbolic.texts import is_unknown_error
+from ..symbolic.texts import check_format, is_unknown_error
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .classes import TEXT
 from .handlers import warned
@@ -84,6 +84,8 @@ class BuiltinCalls:
         else:
             found = (*args, *kwargs.values())
         if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) for x in found):
+            if getattr(function, "__name__", "") == "format":
+                check_format(function, args, kwargs)
             made = self.capture.host.call(function, args, kwargs)
             is_text = function in TEXT or isinstance(getattr(function, "__self__", None), str) and function.__name__ in GIVING_TEXT
             return SymbolicObject(self.capture, made.value, is_text=True) if is_text else made

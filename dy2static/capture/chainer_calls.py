@@ -34,6 +34,7 @@ from ..symbolic.variable_identity import Choice
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
 from .devices import has_own_libraries
+from .failing_calls import as_raised
 from .label_counts import count_classes
 from .masks import without_mask
 from .self_contained import is_self_contained
@@ -78,7 +79,7 @@ class ChainerCalls:
             node.slices = with_numbers(self.capture, key, shape)
         start = len(self.capture.builder.nodes)
         with self.capture.placement.inside(device):
-            outputs = self._lower(node, values, device)
+            outputs = self._lowered(node, values, device)
         if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):
             self.capture.abort("the size of a slice depends on array values, inside a loop on array values")
         if outputs is None:
@@ -157,6 +158,15 @@ class ChainerCalls:
         if type(array) is not np.ndarray or requires_grad:
             self.capture.abort(f"a {type(array).__name__} made inside a library function is differentiated")
         return OPS["constant"](value=array), False
+
+    def _lowered(self, node: chainer.FunctionNode, values: List[Value], device: str) -> Optional[Tuple[Value, ...]]:
+        try:
+            return self._lower(node, values, device)
+        except Exception as error:                      # which is the user's: others end the capture
+            failed = error
+        with self.trial_run():
+            failed = as_raised(failed, node, values, self._made_up)
+        raise failed
 
     def _lower(self, node: chainer.FunctionNode, values: List[Value], device: str) -> Optional[Tuple[Value, ...]]:
         implementation = implementation_of(node)

@@ -2,18 +2,60 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Mapping, Tuple
+
+import chainer
+import numpy as np
 
 from ..capture_context import CaptureContext
 from ..ir.types import Dynamic
 from ..runtime.functions import format_value, join
+from ..threads.quiet import quiet
+from .abstract_eval import stand_in
 from .host_objects import SymbolicObject
 from .known_texts import SymbolicText, TextKeyed, is_expression
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 
+#: Of what is a part of texts, what can be asked for its text: nobody else's code runs.
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic)
+
+
+class _Unlike(Exception):
+    """There is nothing like a value."""
+
+
+def _like(item: Any) -> Any:
+    """Something of the same type, with other contents.  Raises `_Unlike`."""
+    kind = type(item)
+    if kind is SymbolicScalar:
+        return item.python_type()
+    if kind is SymbolicArray and all(type(n) is int for n in item.shape):
+        return stand_in(item.type, 0)
+    if isinstance(item, SymbolicVariable):
+        return chainer.Variable(_like(item._data[0]))
+    if kind is SymbolicText:
+        return item.hint
+    if kind in (tuple, dict):
+        return tuple(map(_like, item)) if kind is tuple else {key: _like(part) for key, part in item.items()}
+    if isinstance(item, _PLAIN):
+        return item
+    raise _Unlike
+
+
+def check_format(function: Callable, args: Tuple, kwargs: Mapping[str, Any]) -> None:
+    """Raise what a function that formats raises for values of these types, whatever they are: as eagerly, right here."""
+    try:
+        given = _like(args), _like(dict(kwargs))
+    except _Unlike:
+        return
+    with quiet():                                       # the run will warn
+        function(*given[0], **given[1])
+
 
 def text_of_run(capture: CaptureContext, function: Callable, args: Tuple, name: str = "") -> SymbolicObject:
     """What a function that gives a text, and only computes, gives in each run."""
+    if function in (format_value, operator.mod):
+        check_format(function, args, {})
     found = capture.host.call(function, args, {}, (Dynamic(),), name=name)
     return SymbolicObject(capture, found.value, is_text=True)
 

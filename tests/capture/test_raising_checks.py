@@ -301,3 +301,54 @@ def test_an_object_in_two_places_when_an_exception_is_raised_is_one_object():
             except Diverged:
                 pass
             assert box.a is box.b
+
+
+def _formatted(x):
+    return f"{x:d}"
+
+
+def _by_percent(x):
+    return "%d" % x.array
+
+
+def _with_format(x):
+    return format(float(x.array[0]), "d")
+
+
+def _printed(x):
+    return print("%d %d" % float(x.array[0]))
+
+
+def _of_one_element(x):
+    return "%.1f" % x.array[:1].sum()
+
+
+def _transposed(x):
+    return F.transpose(x, (1, 0))
+
+
+def _classified(x):
+    return F.softmax_cross_entropy(x, np.zeros(3, "i"))
+
+
+@pytest.mark.parametrize("inner", [_formatted, _by_percent, _with_format, _printed, _of_one_element, _transposed, _classified])
+def test_what_is_caught(inner):
+    """A `try` catches in a compiled call what it catches eagerly."""
+    def f(x):
+        try:
+            found = inner(x)
+        except Exception as error:
+            found = type(error).__name__, str(error)
+        return F.tanh(x) * 2, found
+    compiled = to_static(f, strict=True, backend="numpy")
+    for _ in range(2):
+        x = chainer.Variable(np.arange(3, dtype="f"))
+        assert compiled(x)[1] == f(x)[1]
+
+
+def test_a_function_of_numpy_is_replaced(monkeypatch):
+    """By one that does not take what the generated text gives it."""
+    original = np.tanh
+    monkeypatch.setattr(np, "tanh", lambda x: original(x))
+    y = to_static(lambda x: np.tanh(x.array) + F.tanh(x), backend="numpy")(chainer.Variable(np.ones(3, "f")))
+    np.testing.assert_allclose(y.array, 2 * original(np.ones(3, "f")))
