@@ -295,10 +295,12 @@ static inline panel_place place_of(const int64_t next, const int64_t n, const DY
 
 #include "dy2static_narrow_products.h"
 
-/* Whether rows of A are read where they are: few columns do not repay a copy.  Measured with AVX2 only. */
+/* Whether rows of A are read where they are: few columns do not repay a copy.  With the longest vectors nothing repays it but rows whose
+   lines fall into one set of the cache. */
 static int repays_beside(const int64_t n, const int64_t lda)
 {
-    return DY_BYTES == 32 && n <= BESIDE_PANELS * COLUMNS && lda * sizeof(DY_T) % SETS;
+    const int few = n <= BESIDE_PANELS * COLUMNS, apart = lda * sizeof(DY_T) % SETS != 0;
+    return DY_BYTES == 64 ? few || apart : DY_BYTES == 32 && few && apart;
 }
 
 /* All panels of a small B, in memory of the thread; null if it is large, or has too few rows of A to be packed ahead of them. */
@@ -306,7 +308,7 @@ static const DY_T *pack_small(const int trans_b, const int64_t m, const int64_t 
                               const DY_T keep)
 {
     DY_T *const panels = at_hand(own_panel);
-    if (m <= HEIGHT || (n + COLUMNS - 1) / COLUMNS * depth > STRIP * DEPTH)
+    if ((m <= HEIGHT && !(trans_b && DY_BYTES == 64)) || (n + COLUMNS - 1) / COLUMNS * depth > STRIP * DEPTH)
         return 0;
     for (int64_t next = 0; next < n; next += COLUMNS) {
         const panel_place at = place_of(next, n, keep);
@@ -325,7 +327,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
     const DY_T *const packed = ready_panels ? ready_panels : pack_small(trans_b, m, n, depth, b, ldb, keep);
     DY_T *const panel = at_hand(own_panel);
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
-    const int beside = packed && !trans_a && keep == 0 && repays_beside(n, lda);
+    const int beside = packed && !trans_a && repays_beside(n, lda);
     const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
     for (int64_t i = 0; i < m; i += HEIGHT) {
         const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
@@ -363,27 +365,23 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
             }
             for (int64_t height; r < rows; r += height) {
                 DY_T *to = c + (i + r) * ldc + at.j, edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
-                if (beside) {
-                    const DY_T *const left = a + (i + r) * lda;
-                    const DY_T *const coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
-                    height = turned_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, whole ? to : edge,
-                                         whole ? ldc : COLUMNS);
-                    for (int64_t s = 0; s < height && !whole; s++)
-                        copy(to + s * ldc, edge + s * COLUMNS, at.columns);
-                    continue;
-                }
+                const DY_T *const left = a + (i + r) * lda, *const row = block + r * STRIDE;
+                const DY_T *const coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
                 height = tile_rows(rows - r);
-                if (whole) {
-                    any_tile(height, at.vectors, depth, block + r * STRIDE, right, stride, 0, to, ldc, alpha, keep);
-                    continue;
-                }
-                if (keep != 0)
-                    for (int64_t s = 0; s < height; s++) {
+                if (!whole && keep != 0)
+                    for (int64_t s = 0; s < (rows - r < DY_ROWS ? rows - r : DY_ROWS); s++) {
                         store(edge + s * COLUMNS, (dy_vector){0});      /* what is not initialised may raise flags */
                         store(edge + s * COLUMNS + WIDTH, (dy_vector){0});
                         copy(edge + s * COLUMNS, to + s * ldc, at.columns);
                     }
-                any_tile(height, at.vectors, depth, block + r * STRIDE, right, stride, 0, edge, COLUMNS, alpha, keep);
+                DY_T *const made = whole ? to : edge;
+                const int64_t distance = whole ? ldc : COLUMNS;
+                if (beside)
+                    height = turned_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, keep, made, distance);
+                else
+                    any_tile(height, at.vectors, depth, row, right, stride, 0, made, distance, alpha, keep);
+                if (whole)
+                    continue;
                 for (int64_t s = 0; s < height; s++)
                     copy(to + s * ldc, edge + s * COLUMNS, at.columns);
             }

@@ -16,7 +16,7 @@ static void narrow_product(const int trans_b, const int64_t m, const int64_t n, 
     pack_panel(trans_b, depth, n, vectors * WIDTH, b, ldb, panel);
     for (int64_t i = 0, height; i < m; i += height) {
         const DY_T *const coming = i + 2 * DY_ROWS <= m ? a + (i + DY_ROWS) * lda : 0;
-        height = turned_rows(m - i, vectors, depth, a + i * lda, lda, coming, panel, alpha, tile, COLUMNS);
+        height = turned_rows(m - i, vectors, depth, a + i * lda, lda, coming, panel, alpha, 0, tile, COLUMNS);
         for (int64_t s = 0; s < height; s++) {
             DY_T *const to = c + (i + s) * ldc;
             if (beta == 0)

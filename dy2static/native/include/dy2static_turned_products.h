@@ -55,10 +55,10 @@ DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *
         IN_REGISTER(sum[0][0]);
 }
 
-/* `rows` rows of B, `ldb` apart, times a panel: up to COLUMNS elements for each row, at `to`, `next` apart.  coming: rows that are
-   fetched meanwhile, or null. */
+/* `rows` rows of B, `ldb` apart, times a panel: up to COLUMNS elements for each row, at `to`, `next` apart, to which `keep` times what is
+   there is added.  coming: rows that are fetched meanwhile, or null. */
 DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
-                           const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
+                           const DY_T *coming, const DY_T *panel, const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
 {
     dy_vector sum[LONG][2];
 #pragma GCC unroll 12
@@ -98,19 +98,22 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            store(to + i * next + v * WIDTH, alpha * sum[i][v]);
+        for (int v = 0; v < vectors; v++) {
+            DY_T *const place = to + i * next + v * WIDTH;
+            store(place, keep == 0 ? alpha * sum[i][v] : alpha * sum[i][v] + keep * load(place));
+        }
 }
 
 #define DY_TURNED_TILE(ROWS)                                                                                        \
     static __attribute__((noinline)) int turned_##ROWS(const int vectors, const int64_t depth, const DY_T *b,       \
                                                        const int64_t ldb, const DY_T *coming, const DY_T *panel,    \
-                                                       const DY_T alpha, DY_T *to, const int64_t next)              \
+                                                       const DY_T alpha, const DY_T keep, DY_T *to,                 \
+                                                       const int64_t next)                                          \
     {                                                                                                               \
         if (vectors == 2)                                                                                           \
-            turned_tile(ROWS, 2, depth, b, ldb, coming, panel, alpha, to, next);                                    \
+            turned_tile(ROWS, 2, depth, b, ldb, coming, panel, alpha, keep, to, next);                              \
         else                                                                                                        \
-            turned_tile(ROWS, 1, depth, b, ldb, coming, panel, alpha, to, next);                                    \
+            turned_tile(ROWS, 1, depth, b, ldb, coming, panel, alpha, keep, to, next);                              \
         return ROWS;                                                                                                \
     }
 
@@ -120,7 +123,7 @@ DY_TURNED_TILE(12)
 static __attribute__((noinline)) int turned_long(const int64_t depth, const DY_T *b, const int64_t ldb, const DY_T *coming,
                                                  const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
 {
-    turned_tile(LONG, 1, depth, b, ldb, coming, panel, alpha, to, next);
+    turned_tile(LONG, 1, depth, b, ldb, coming, panel, alpha, 0, to, next);
     return LONG;
 }
 #endif
@@ -133,19 +136,19 @@ DY_TURNED_TILE(1)
 
 /* A tile of as many of the rows that are left as it takes; gives their number. */
 static int turned_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
-                       const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
+                       const DY_T *coming, const DY_T *panel, const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
 {
 #if DY_ROWS == 12
     if (left >= 12)
-        return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+        return turned_12(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
 #endif
     switch (left < 12 && left > 6 ? (left + 1) / 2 : left) {     /* a tile of one row would wait for its sums */
-    case 5: return turned_5(vectors, depth, b, ldb, coming, panel, alpha, to, next);
-    case 4: return turned_4(vectors, depth, b, ldb, coming, panel, alpha, to, next);
-    case 3: return turned_3(vectors, depth, b, ldb, coming, panel, alpha, to, next);
-    case 2: return turned_2(vectors, depth, b, ldb, coming, panel, alpha, to, next);
-    case 1: return turned_1(vectors, depth, b, ldb, coming, panel, alpha, to, next);
-    default: return turned_6(vectors, depth, b, ldb, coming, panel, alpha, to, next);
+    case 5: return turned_5(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+    case 4: return turned_4(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+    case 3: return turned_3(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+    case 2: return turned_2(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+    case 1: return turned_1(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+    default: return turned_6(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
     }
 }
 
@@ -154,12 +157,12 @@ static int turned_longs(const int vectors, const int64_t depth, const DY_T *b, c
                         const DY_T alpha, DY_T *to)
 {
 #if DY_ROWS == 12
-    return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to, COLUMNS);
+    return turned_12(vectors, depth, b, ldb, coming, panel, alpha, 0, to, COLUMNS);
 #else
     if (vectors == 1)
         return turned_long(depth, b, ldb, coming, panel, alpha, to, COLUMNS);
     for (int r = 0; r < LONG; r += 6)
-        turned_6(2, depth, b + r * ldb, ldb, coming ? coming + r * ldb : 0, panel, alpha, to + r * COLUMNS, COLUMNS);
+        turned_6(2, depth, b + r * ldb, ldb, coming ? coming + r * ldb : 0, panel, alpha, 0, to + r * COLUMNS, COLUMNS);
     return LONG;
 #endif
 }
@@ -241,11 +244,12 @@ static void put_turned(const DY_T *tile, const int height, const int64_t columns
 }
 
 /* Whether A has few enough rows: fewer than B has, which is the matrix that is not packed, unless those of B would leave much of their
-   panels empty.  That B may have fewer was measured with AVX2 only. */
+   panels empty.  That B may have fewer was measured with AVX2 and AVX-512. */
 static int is_turned(const int64_t m, const int64_t n, const int64_t ldb)
 {
     const int64_t panels = (n + COLUMNS - 1) / COLUMNS * COLUMNS;
-    if (DY_BYTES == 32 && m >= LEAST_PACKED_ROWS && 4 * m > 3 * n && (n <= COLUMNS || 5 * panels <= 6 * n))
+    const int has_fewer = DY_BYTES == 64 ? n <= m : DY_BYTES == 32 && 3 * n < 4 * m;        /* whether B has */
+    if (has_fewer && m >= LEAST_PACKED_ROWS && (n <= COLUMNS || 5 * panels <= 6 * n))
         return 0;
     return m <= (ldb * sizeof(DY_T) % SETS ? TURNED_ROWS : FEWER_TURNED_ROWS);
 }
@@ -288,7 +292,7 @@ static void turned_product(const int64_t m, const int64_t n, const int64_t k, co
                     const DY_T *const panel = panels + i * whole, *const soon = i ? 0 : coming;
                     DY_T *const to = tiles + i / COLUMNS * PART + (j - first) * COLUMNS;
                     const int vectors = m - i > WIDTH ? 2 : 1;
-                    height = step == DY_ROWS ? turned_rows(end - j, vectors, depth, right, ldb, soon, panel, alpha, to, COLUMNS)
+                    height = step == DY_ROWS ? turned_rows(end - j, vectors, depth, right, ldb, soon, panel, alpha, 0, to, COLUMNS)
                                              : turned_longs(vectors, depth, right, ldb, soon, panel, alpha, to);
                 }
             }
