@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..symbolic.data_dependent_sizes import NewSizes, may_be_empty
 from ..symbolic.layouts import Unordered
 from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray
+from .learned_calls import Learned, form_of, learn, learned
 from .protected_calls import DECIDABLE, attempted, raise_first
 from .single_rows import with_numbers
 from .windows import part_of, with_least, with_windows
@@ -39,6 +40,22 @@ _OF_HOST = named("host", numpy_facts.METHODS)
 
 #: Python's conversions, and the ops that they are.
 _CONVERSIONS = {float: "py_float", bool: "py_bool", int: "py_int"}
+
+
+class _Given(NamedTuple):
+    """What a call gives: the function that computes it, the structure of the result, and the types of its leaves.
+
+    extents: the sizes that only the run knows.  sizes: where these come from.  held: the operands, if all are known.  may_fail:
+    whether the call may fail on what its operands hold.
+    """
+
+    function: Callable[..., Any]
+    structure: Any
+    types: Tuple[Any, ...]
+    extents: Tuple[Any, ...]
+    sizes: Optional[NewSizes]
+    held: Optional[List[Any]]
+    may_fail: bool
 
 
 class NumPyCalls:
@@ -116,6 +133,44 @@ class NumPyCalls:
         known = None if key is None else capture.value_numbering.number(key, capture.builder)
         if known is not None:
             return capture.wrap(known)
+        form = form_of(capture, function, template, operands)
+        like = learned(form)
+        if like is not None:
+            given = _Given(function, like.structure, like.types, (), None, None, False)
+        else:
+            before = tuple(operands)
+            given = self._tried(asked, name, function, template, operands, device)
+            is_plain = given.function is function and before == tuple(operands) and not given.may_fail
+            like = learn(form, given.structure, given.types) if is_plain else None
+        function, structure, found, extents, sizes, held, may_fail = given
+        bounds = None if kwargs else capture.number_bounds.of_call(name, template[0], operands)
+        may_fail = may_fail and bounds is None and not capture.index_ranges.is_inside(function, template[0], operands)
+        if may_fail and capture.effects.is_protected():
+            if function in DECIDABLE:
+                raise_first(function, *args)
+                may_fail = False
+            elif (done := attempted(capture, function, args, kwargs)) is not NotImplemented:
+                return done
+        single = structure is LEAF
+        shown = _shown(asked, name) if is_gpu(device) else ""
+        arguments = capture.placement.written(function, template[0], shown, device)
+        call = Call(capture.placement.function(function, shown, device), arguments, template[1], flat, name, single)
+        outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail, like)
+        capture.value_numbering.note(key, outputs, capture.builder)
+        if sizes is not None:
+            sizes.note(outputs)
+        if outputs:                                     # none where it gives an empty list
+            capture.number_bounds.note(outputs[0], bounds)
+        if held is not None:                            # made of nothing but what is static: Python may decide on it
+            capture.known.update(zip(outputs, flat(function(*fill(template[0], held), **fill(template[1], held)))))
+        results = [capture.wrap(v) for v in outputs]
+        capture.array_writes.called(function, args, kwargs, results, single)
+        return abstract_eval.unflatten(structure, results)
+
+    def _tried(self, asked: Any, name: str, function: Callable[..., Any], template: Tuple[Any, Any], operands: List[Value],
+               device: str) -> _Given:
+        """What a call gives on made-up contents.  Operands whose size matters are replaced by checked ones."""
+        capture = self.capture
         types, wide = capture.number_checks.hold(function, name, template, operands)
         if wide is not None:
             function = capture.number_checks.widen(function, operands, types, wide)
@@ -136,38 +191,17 @@ class NumPyCalls:
         found = capture.placement.types(found, types, tried, device)
         if any(isinstance(t, Dynamic) for t in found):
             capture.abort(f"{_shown(asked, name)} gives objects")
-        bounds = None if kwargs else capture.number_bounds.of_call(name, template[0], operands)
-        may_fail = bounds is None and _may_fail(function, name, [v.type for v in operands], extents) and \
-            not capture.index_ranges.is_inside(function, template[0], operands)
-        if may_fail and capture.effects.is_protected():
-            if function in DECIDABLE:
-                raise_first(function, *args)
-                may_fail = False
-            elif (done := attempted(capture, function, args, kwargs)) is not NotImplemented:
-                return done
-        single = structure is LEAF
-        shown = _shown(asked, name) if is_gpu(device) else ""
-        arguments = capture.placement.written(function, template[0], shown, device)
-        call = Call(capture.placement.function(function, shown, device), arguments, template[1], flat, name, single)
-        outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
-        capture.value_numbering.note(key, outputs, capture.builder)
-        sizes.note(outputs)
-        if outputs:                                     # none where it gives an empty list
-            capture.number_bounds.note(outputs[0], bounds)
-        if held is not None:                            # made of nothing but what is static: Python may decide on it
-            capture.known.update(zip(outputs, flat(function(*fill(template[0], held), **fill(template[1], held)))))
-        results = [capture.wrap(v) for v in outputs]
-        capture.array_writes.called(function, args, kwargs, results, single)
-        return abstract_eval.unflatten(structure, results)
+        may_fail = _may_fail(function, name, [v.type for v in operands], extents)
+        return _Given(function, structure, found, extents, sizes, held, may_fail)
 
-    def _add(self, asked: Any, call: Call, operands: List[Value], attrs: Dict[str, Any], may_fail: bool) \
-            -> Tuple[Value, ...]:
-        """The results of a call, in the graph: as ops, or as one node."""
+    def _add(self, asked: Any, call: Call, operands: List[Value], attrs: Dict[str, Any], may_fail: bool,
+             like: Optional[Learned]) -> Tuple[Value, ...]:
+        """The results of a call, in the graph: as ops, or as one node.  like: what has been learned of such calls."""
         if may_fail:
             self.capture.effects.store_writes()
         self.capture.event("staged", f"numpy {call.name}")
         op = host.sized_call if "extents" in attrs else host.checked_call if may_fail else host.numpy_call
-        lowered = self._lowered(asked, call, operands, attrs["types"]) if op is host.numpy_call or not operands else None
+        lowered = self._lowered(asked, call, operands, attrs["types"], like) if op is host.numpy_call or not operands else None
         if lowered is not None:
             return (lowered,)
         return self.capture.builder.add(op, tuple(operands), {"call": call, **attrs}, name=identifier(call.name))
@@ -179,22 +213,30 @@ class NumPyCalls:
         self.capture.abort(f"{shown} fails on the placeholder contents of the capture "
                    f"({type(error).__name__}: {in_users_words(str(error))})")
 
-    def _lowered(self, function: Any, call: Call, operands: List[Value], found: Sequence[Any]) -> Optional[Value]:
+    def _lowered(self, function: Any, call: Call, operands: List[Value], found: Sequence[Any], like: Optional[Learned]) \
+            -> Optional[Value]:
         """The result of a call of NumPy as ops, if there are such; what they give is differentiated no further.
 
         Not under decisions and in loops on array values: an array that is carried may be the caller's, which has identity.
         """
         if not call.single or len(found) != 1 or self.capture.staging.depth or self.capture.staging.in_loop:
             return None
-        start = len(self.capture.builder.nodes)
-        values = [OPS["stop_gradient"](v) if v in self.capture.gradients.variables else v for v in operands]
+        builder, variables = self.capture.builder, self.capture.gradients.variables
+        differentiated = tuple([v in variables for v in operands])
+        if like is not None and differentiated in like.ops:
+            ops = like.ops[differentiated]
+            return None if ops is None else ops.add(builder, operands)
+        start = len(builder.nodes)
+        values = [OPS["stop_gradient"](v) if is_one else v for v, is_one in zip(operands, differentiated)]
         made = lower_numpy(function, fill(call.args, values), fill(call.kwargs, values), found[0])
         if made is None and not operands:
             made = fixed(call)
-        if made is not None and made.type == found[0] and made not in values:
-            return made
-        del self.capture.builder.nodes[start:]
-        return None
+        is_exact = made is not None and made.type == found[0] and made not in values
+        if like is not None:
+            like.learn_ops(differentiated, builder.nodes[start:], operands, made if is_exact else None)
+        if not is_exact:
+            del builder.nodes[start:]
+        return made if is_exact else None
 
     def _is_plain_number(self, item: Any, function: Callable) -> bool:
         """Whether an array is certain to be convertible to a number, which only the run knows."""

@@ -173,7 +173,7 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     The structures are alike.  Raises ValueError where something depends on contents in other ways, and whatever the
     function raises.
     """
-    key = _key(function, template, types)
+    key = key_of(function, template, types)
     if key is not None and key in _LEARNED:
         return _LEARNED[key]
     with np.errstate(all="ignore"), quiet():            # the run will warn
@@ -185,7 +185,7 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     return found
 
 
-def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
+def key_of(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
     """What tells a call of an operation from others that may give something else; None for other functions."""
     if isinstance(function, (Method, Attribute)):
         called: Any = type(function), function.name
@@ -250,7 +250,7 @@ def _is_elementwise(function: Callable[..., Any], template: Tuple[Any, Any]) -> 
     return is_operation and not template[1] and all(isinstance(x, (Hole, int, float, complex)) for x in template[0])
 
 
-#: What calls of operations gave, by `_key`; steps of training make the same few for each parameter.
+#: What calls of operations gave, by `key_of`; steps of training make the same few for each parameter.
 _LEARNED: Dict[Any, List[Tuple[Any, Tuple[Any, ...]]]] = {}
 _MOST_LEARNED = 4096
 

@@ -119,6 +119,32 @@ def test_no_gradient_goes_through():
     assert results[0][1] == results[1][1]
 
 
+def _alike(x, y, z):
+    """Calls that are alike but for what they are given; those of one operand come first."""
+    h = chainer.functions.tanh(x)
+    squares = [z * z, z * y, x.array * x.array, x.array * y, y * x.array]
+    numbers = [y + 0.0, y + -0.0, y + 1, y + True, y.astype("d"), y.astype("f"), y.astype("f", copy=False), y.reshape(-1), y.reshape(1, -1)]
+    gradients = [y * h.array, h.array * y]
+    first = [a.sum() for a in (*squares, *gradients)]
+    return [*squares, *gradients, *numbers, *first, y[0] * first[0], first[1] * first[2]], chainer.functions.sum(x * (h.array * y))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_calls_that_are_alike(backend):
+    """What is learned of a call holds for others of the same kind, in this capture and others, whichever comes first."""
+    for seed in range(2):
+        draws = np.random.RandomState(seed)
+        arrays = [draws.randn(5 + seed, 11).astype("f") for _ in range(3)]
+        results = []
+        for f in (_alike, to_static(_alike, strict=True, backend=backend)):
+            x = chainer.Variable(arrays[0])
+            found, loss = f(x, *arrays[1:])
+            results.append([*found, chainer.grad([loss], [x])[0].array])
+        for eager, compiled in zip(*results):
+            assert (type(eager), eager.dtype, eager.shape) == (type(compiled), compiled.dtype, compiled.shape)
+            np.testing.assert_allclose(eager, compiled, rtol=1e-5)
+
+
 @pytest.mark.parametrize("function, types, expected", [
     (np.exp, [Tensor((1 << 40,), "f")], Tensor((1 << 40,), "f")),
     (operator.add, [Tensor((1 << 40, 1), "f"), Tensor((3,), "d")], Tensor((1 << 40, 3), "d")),
