@@ -23,6 +23,7 @@ from .for_rest import Replayed, Rest, check_unnamed
 from .joining import Branch
 from .loop_carried import GradientSlot, MaybeSlot, Slot, slot_of
 from .loop_carried_lists import check_lengths
+from .loop_guesses import Guess, Guesses, is_right
 from .loop_trials import Trial, present
 from .raising import is_of_user_code
 
@@ -41,6 +42,7 @@ class Loops:
     def __init__(self, staging: Staging):
         self.staging, self.capture = staging, staging.capture
         self.trials: List[Trial] = []                   # of the loops that are captured now, the innermost last
+        self._guesses = Guesses()
 
     def are_unrelated(self, value: Value, target: Value) -> bool:
         """Whether one loop carries both values, and neither was computed from the other: the loop looks, when it is complete."""
@@ -116,9 +118,22 @@ class Loops:
 
     def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str],
                  has_run: bool = False) -> Tuple:
+        guesses = self._guesses.of(test, body, state, self.staging.is_inexact)
+        if guesses:
+            loop = functools.partial(self._settled, again, test, body, state, names, has_run, guesses)
+            found = self.attempted(loop, (state, test, body))
+            if found is not None:
+                return found
+            self._guesses.give_up(test, body)
+        return self._settled(again, test, body, state, names, has_run, {})
+
+    def _settled(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str], has_run: bool,
+                 guesses: Dict[int, Guess]) -> Tuple:
+        """What a loop leaves, once it is clear what it carries.  guesses: what it carries; it stops if that is not so."""
         before = Snapshot(self.capture, (state, test, body))
         # a place in a sequence is never taken for the number that it is at first
-        slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else {}
+        slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else \
+            {key: self._slot(key, guess.flags, before, state, names, state[key]) for key, guess in guesses.items()}
         replaced, is_exposed = len(self.staging.replaced), False
         overwritten = self.capture.array_writes.overwritten.state()
         for _ in range(_MOST_TRIALS):
@@ -136,14 +151,18 @@ class Loops:
                 predicate = self.staging.predicate(decision)
             if trial.changed_by_test(before) or any(map(has_effect, test_nodes)):
                 before.restore()
+                _check_guessed(not guesses)
                 return self._tested_in_body(again, test, body, state, names)
             with self.staging.region() as body_nodes, self._iteration(), self._on_trial(trial):
                 results, _ = self.staging.blocks.run_block(functools.partial(self._body, body), trial.state, start)
                 after = trial.after(results, before)
             # what a call in the body may write into was taken for what it was before the loop
             is_first, is_exposed = not is_exposed, is_exposed or exposures != self.capture.deciding.exposures
+            _check_guessed(not guesses or is_right(guesses, trial, after) and not is_exposed)
             if not trial.found_more and not (is_first and is_exposed):
-                return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes, has_run)
+                found = self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes, has_run)
+                self._guesses.note(test, body, slots)
+                return found
             before.restore()
             wanted = trial.wanted(after, before)
             if any((key[0], WHOLE) in wanted for key in wanted if isinstance(key, tuple) and key[1] != WHOLE):
@@ -232,6 +251,12 @@ class Loops:
                 for symbol in inner.attrs["extent"].symbols}
         if made and any(not made.isdisjoint(dim.symbols) for v in results for dim in dims_in(v.type)):
             self.capture.abort("a loop on array values leaves arrays whose size is that of a list that grows in it")
+
+
+def _check_guessed(is_right: bool) -> None:
+    """Stop a capture of a loop that has been taken to carry something else than it does."""
+    if not is_right:
+        raise CaptureAborted("a loop carries something else than it did before")
 
 
 def _is_for(test: Callable) -> bool:

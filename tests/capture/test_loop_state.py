@@ -163,6 +163,111 @@ def test_carried(case):
     against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.0, high=1 + k),) for k in range(4)], compiled=True)
 
 
+def _halved(n, x, limit):
+    """A loop that is reached again and again, with what it carries in changing roles."""
+    length, count, kept = 1.0, n, x
+    while float((x * np.float32(length)).sum()) > limit and count < 9:
+        length *= 0.5
+        count += 1
+        kept = x * np.float32(length)
+    return length, count, kept
+
+
+def steps(x, w):
+    found = []
+    for n in (0, 3, 5):
+        length, count, kept = _halved(n, x, 0.3 + n)
+        found += [length, count]
+        x = kept + abs(w)
+    return x, found
+
+
+def one_array_in_two_names(x, w):
+    found = []
+    for other in (x * 2, x * 3, x):
+        y = x
+        while y.sum() < 5 and other.sum() < 40:
+            y, other = other, other + y * y + 1
+        found += [y * 1, other * 1]
+    return found
+
+
+def replaced_by_the_same(x, w):
+    found = []
+    for k in range(4):
+        y, z, count = x + k, x * k, 0
+        same = z if k > 1 else y
+        while y.sum() < 9:
+            y, z, count = y + 1, same, count + 1
+        found += [y, z * 1, count]
+    return found
+
+
+def replaced_once(x, w):
+    found = []
+    for k in range(3):
+        y, z = x + k, x * k
+        while y.sum() < 9:
+            y, z = y + 1, (z + y if k == 0 else z)
+        found += [y, z]
+    return found
+
+
+def up_and_down(x, w):
+    found = []
+    for change in (1, 2, -1, 1):
+        total, count = x, 0 if change > 0 else 8
+        while total.sum() < 12 and -9 < count:
+            total, count = total + abs(w), count + change
+        found += [total, count]
+    return found
+
+
+def other_kinds(x, w):
+    found = []
+    for first in (1.0, 2.0, 3, x, 1.5):
+        y, scale = x, first
+        while y.sum() < 8:
+            y, scale = y + 1, scale * 1.5
+        found += [y, scale]
+    return found
+
+
+def nested(x, w):
+    found = 0
+    while x.sum() < 20:
+        n, y = 0, x
+        while y.sum() < 9 + n:
+            n, y = n + 1, y + abs(w)
+        found, x = found + n, y + 1
+    return x, found
+
+
+def written_inside(x, w):
+    found, seen = [], np.zeros(3, "f")
+    for k in range(3):
+        y = x + k
+        while y.sum() < 9:
+            y = y + 1
+            if k == 1:
+                seen += y
+        found += [y, seen.copy()]
+    return found
+
+
+REACHED_AGAIN = [steps, one_array_in_two_names, replaced_by_the_same, replaced_once, up_and_down, other_kinds, nested, written_inside]
+
+
+@pytest.mark.parametrize("case", REACHED_AGAIN, ids=lambda case: case.__name__)
+def test_loops_that_are_reached_again(case):
+    """What a loop carried before is the first guess at what it carries now; where that is wrong, it is found anew."""
+    w = np.array([0.5, 1.5, 0.9], "f")
+
+    def make(compile):
+        return compile(lambda x: case(x, w)), []
+    against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.1, high=1 + k).array,) for k in range(3)])
+
+
 def another_name(x, w):
     s = other = {"h": x, "n": 0}
     while float(F.sum(s["h"]).array) < 4:
