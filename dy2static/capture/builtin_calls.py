@@ -35,6 +35,7 @@ from ..symbolic.texts import check_format, is_unknown_error
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .classes import TEXT
 from .handlers import warned
+from .number_calls import noted
 from .policy import Rule, decided, itself, named_by
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class BuiltinCalls:
     def sort(self, method: Callable, *args: Any, **kwargs: Any) -> Any:
         """``sort`` of one of our lists, or of an array: Python calls the key, which must be what the capture would call."""
         if kwargs.get("key") is not None:
-            kwargs["key"] = self.calls.callee(kwargs["key"])
+            kwargs["key"] = noted(self.capture, self.calls.callee(kwargs["key"]))
         return method(*args, **kwargs)
 
 

@@ -47,7 +47,7 @@ from .generic_functions import implementation
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
 from .host_results import check_computing
 from .kernels import is_kernel, kernel
-from .number_calls import NumberCalls
+from .number_calls import NumberCalls, note_order
 from .placement import draws_on_gpu, function_of_numpy, of_device
 from .policy import Rule, decided, itself, named_by
 from .weak_references import is_weak_reference, referent
@@ -253,6 +253,8 @@ class Calls:
         if args and symbolic_items(args[0]) is not None:
             return of_array(self, function, *args, **kwargs)
         name = getattr(function, "__name__", "")
+        if name == "argsort" and args:
+            note_order(self.capture, args[0])
         if name in _NUMPY_OF_TYPES and not any(self.capture.operands.holds_symbolic(x) for x in args):
             return function(*args, **kwargs)
         if isinstance(function, type) or not self._gives_arrays(function, args, kwargs):

@@ -22,6 +22,7 @@ class SizeHistory:
 
     refused: axes that cannot be free, because something needs their number.  raised: those that can be if they are not small.
     families: the paths (`Member.family`) of lists whose sequences had different lengths in one call, with the least length.
+    has_orders: whether something was put into an order by sizes.  leaves_orders: captures stop there.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class SizeHistory:
         self.refused: Set[Axis] = set()
         self.raised: Set[Axis] = set()
         self.families: Dict[Tuple, int] = {}
+        self.has_orders = self.leaves_orders = False
 
     def add(self, sizes: "FreeSizes", fixed: Set[Axis], raised: Set[Axis]) -> None:
         """What a capture met, and the axes that it could not have free, or only from a size on."""
@@ -42,6 +44,15 @@ class SizeHistory:
     def clear(self) -> None:
         """Forget everything."""
         self.captures, self.refused, self.raised, self.families = [], set(), set(), {}
+        self.has_orders = self.leaves_orders = False
+
+    def leave_orders(self) -> bool:
+        """Leave it to Python to put items into an order by sizes; False if there is none, or that is so already."""
+        if not self.has_orders or self.leaves_orders:
+            return False
+        self.clear()
+        self.leaves_orders = True
+        return True
 
 
 class FreeSizes:

@@ -14,6 +14,7 @@ from ..symbolic.values import SymbolicArray, SymbolicScalar
 
 if TYPE_CHECKING:
     from .calls import Calls
+    from .capture import Capture
 
 #: Python's conversions.
 CONVERSIONS = frozenset((float, int, bool))
@@ -83,7 +84,7 @@ class NumberCalls:
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
             return self.capture.numpy.call(function, tuple(items), {})
         if kwargs.get("key") is not None and len(kwargs) == 1 and len(items) > _FEW and all(type(x) is int for x in items):
-            key = self.calls.callee(kwargs["key"])
+            key = noted(self.capture, self.calls.callee(kwargs["key"]))
             keys = [key(x) for x in items]
             if _is_of_one_type(keys):
                 return self.capture.numpy.call(item_of_extreme, (function, tuple(keys), tuple(items)), {})
@@ -101,7 +102,7 @@ class NumberCalls:
             return self.capture.numpy.call(function, (items,), kwargs)
         has_key = kwargs.get("key") is not None and type(kwargs.get("reverse", False)) is bool
         if has_key and len(items) > _FEW and all(type(x) is int for x in items):
-            key = self.calls.callee(kwargs["key"])
+            key = noted(self.capture, self.calls.callee(kwargs["key"]))
             keys = [key(x) for x in items]
             if _is_of_one_type(keys):
                 return self.capture.numpy.call(sorted_by, (tuple(keys), tuple(items), kwargs.get("reverse", False)), {})
@@ -111,8 +112,7 @@ class NumberCalls:
     def _with_key(self, kwargs: Any) -> Any:
         if not callable(kwargs.get("key")):
             return kwargs
-        key = self.calls.callee(kwargs["key"])
-        return {**kwargs, "key": lambda item: key(item)}            # a function, which is not looked at again
+        return {**kwargs, "key": noted(self.capture, self.calls.callee(kwargs["key"]))}       # which is not looked at again
 
     def of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Run a function of numbers, in the graph where one is symbolic."""
@@ -130,6 +130,25 @@ class NumberCalls:
         if getattr(function, "__module__", "") == "math" and any(isinstance(x, (list, tuple)) and _has_numbers(x) for x in args):
             return self.capture.numpy.call(function, args, kwargs)
         return self.calls.native(function)(*args, **kwargs)
+
+
+def note_order(capture: Capture, key: Any) -> None:
+    """Note that something is put into an order by a key, or by several.  By sizes, each call has another: best left to Python."""
+    if any(isinstance(capture.expressions.size_of(part), Dim) for part in (key if type(key) in (tuple, list) else (key,))):
+        history = capture.free_sizes.history
+        history.has_orders = True
+        if history.leaves_orders:
+            capture.abort("items are put into an order by sizes that are others in nearly every call", at_once=True,
+                          hint="sort them outside of the compiled function")
+
+
+def noted(capture: Capture, key: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that gives the keys of items, which are put into an order by them."""
+    def of(item: Any) -> Any:
+        found = key(item)
+        note_order(capture, found)
+        return found
+    return of
 
 
 def _is_row(item: Any) -> bool:

@@ -141,7 +141,8 @@ class Dispatcher:
         """Leave what keeps changing to Python, where that is possible: begin again, without the programs that relied on it."""
         is_part = not self.in_parts.is_outermost
         with self._lock:
-            if not self.options.allows_parts or not self._lookup.refuse(args, kwargs, verdict is Verdict.PAUSE, is_part):
+            if not self.options.allows_parts or not (self._capture.leave_orders() or
+                                                     self._lookup.refuse(args, kwargs, verdict is Verdict.PAUSE, is_part)):
                 return False
             self.cache.clear()
             self.budget.clear()

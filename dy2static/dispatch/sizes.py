@@ -33,6 +33,10 @@ class Captures:
         """Forget the sizes of earlier calls."""
         self._history.clear()
 
+    def leave_orders(self) -> bool:
+        """Let captures stop where items are put into an order by sizes; False if that cannot help."""
+        return self._history.leave_orders()
+
     def program(self, backend: Backend, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
         """A program for these arguments; with free sizes where those differ from call to call, if that can be.
 
@@ -46,7 +50,7 @@ class Captures:
             try:
                 program = self._with_sizes(sizes, backend, args, kwargs)
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
-                if not sizes.free or isinstance(error, InternalError) and config.VERIFY.value:
+                if not sizes.free or getattr(error, "at_once", False) or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
                 axes = sizes.needed(getattr(error, "sizes", ()))
                 if _wants_numbers(error) or not sizes.can_be_raised(axes):

@@ -16,14 +16,16 @@ class CaptureAborted(BaseException):
     fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been captured until
     then.  whole: the function cannot run in parts either.  passes: the call replaced a flag that it looked at, as
     in ``if not self.initialized``, so the next one may go another way.  sizes: the symbols of sizes whose numbers were needed.
+    at_once: no other choice of free sizes is tried.
     """
 
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
-                 observe: Any = None, final: bool = False, sizes: Tuple[str, ...] = (), whole: bool = False):
+                 observe: Any = None, final: bool = False, sizes: Tuple[str, ...] = (), whole: bool = False,
+                 at_once: bool = False):
         super().__init__(reason)
         self.reason, self.at, self.hint = reason, at, hint or hint_for(reason)
         self.again, self.observe = again, observe
-        self.final, self.whole = final or again, whole
+        self.final, self.whole, self.at_once = final or again or at_once, whole, at_once
         self.fork: Any = None
         self.sizes = sizes
         self.passes = False

@@ -118,6 +118,27 @@ def test_items_whose_arrays_keep_changing_their_shapes():
     assert sum([part.captures for part in static.dispatcher.in_parts.dispatchers()]) <= 9
 
 
+def sorted_in_place(xs):
+    xs.sort(key=lambda x: -len(x))
+    return F.sum(F.pad_sequence(xs) ** 2)
+
+
+def sorted_places(xs):
+    order = np.argsort([-len(x) for x in xs])
+    return F.sum(F.pad_sequence([xs[k] for k in order]) ** 2)
+
+
+@pytest.mark.parametrize("function", [sorted_in_place, sorted_places], ids=lambda function: function.__name__)
+def test_the_order_of_sequences_is_left_to_python(function):
+    """What follows is one program for all lengths, as it would be without the order."""
+    static, rng = to_static(function), np.random.RandomState(0)
+    with pytest.warns(FallbackWarning, match="runs as Python.*put into an order by sizes"):
+        for _ in range(12):
+            xs = [rng.rand(rng.randint(2, 9), 2).astype("f") for _ in range(4)]
+            np.testing.assert_allclose(static(list(xs)).array, function(list(xs)).array, rtol=1e-5)
+    assert [cut.reason[:5] for cut in static.dispatcher.in_parts.cuts] == ["items"] and static.cache_info().captures == 6
+
+
 #: What decides something in one line, and is another value in each call.
 LINES = [(with_number, int), (with_remainder, int), (with_attribute, Part), (with_text, "b{}".format)]
 
