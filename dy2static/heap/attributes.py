@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 import functools
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Set
+from typing import TYPE_CHECKING, Any, Optional, Set
 
 from chainer.backends._cpu import CpuDevice
 
@@ -139,7 +140,8 @@ class Attributes:
                 raise AttributeError(name if sys.version_info < (3, 10) else f"{cls.__name__!r} object has no attribute {name!r}")
             return value
         if isinstance(found, property):
-            return self.capture.callee(found.fget)(shadow)
+            given = _attribute_given(found.fget) if type(found.fget) is types.FunctionType else None
+            return self.capture.callee(found.fget)(shadow) if given is None else getattr(shadow, given)
         getter = lookup(type(found), "__get__")
         if isinstance(getter, types.FunctionType):
             own = not is_library_class(owner_of(cls, name))
@@ -186,6 +188,16 @@ class Attributes:
             del attributes[name]
         else:
             raise AttributeError(name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _attribute_given(getter: types.FunctionType) -> Optional[str]:
+    """The attribute that a getter of a library gives (``return self._device``); None for one that does anything else."""
+    if is_converted(getter):
+        return None
+    steps = [step for step in dis.get_instructions(getter) if step.opname not in ("RESUME", "CACHE")]
+    is_plain = [step.opname for step in steps] == ["LOAD_FAST", "LOAD_ATTR", "RETURN_VALUE"]
+    return steps[1].argval if is_plain and steps[0].argval == getter.__code__.co_varnames[0] else None
 
 
 def lookup(cls: type, name: str) -> Any:

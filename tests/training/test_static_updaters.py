@@ -4,6 +4,7 @@ import pickle
 
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 from chainer.training import extensions
@@ -98,6 +99,33 @@ def test_ways_to_compile(make):
     assert_same(steps(updater, models, 4), steps(*standard(), 4))
     made = updater.update_core if make is by_method else models["main"].forward
     assert made.cache_info().programs and not made.cache_info().fallbacks
+
+
+class Written(StandardUpdater):
+    """A step that is written out: its converter gets the device of the updater, and a normalization has statistics."""
+
+    norm = L.BatchNormalization(6)
+
+    def update_core(self):
+        x, t = self.converter(self.get_iterator("main").next(), self.device)
+        model = self.get_optimizer("main").target
+        loss = model(self.norm(x), t)
+        model.cleargrads()
+        loss.backward()
+        self.get_optimizer("main").update()
+
+
+@pytest.mark.parametrize("device", [None, "@numpy"])
+def test_a_step_that_reads_its_device_is_compiled_but_for_the_line_with_the_data(device):
+    expected, found = [], []
+    for seen, compile in ((expected, lambda method: method), (found, lambda method: to_static(method, backend="numpy"))):
+        Written.norm = L.BatchNormalization(6)
+        updater, models = standard(Written, device=device)
+        updater.update_core = compile(updater.update_core)
+        seen += [steps(updater, models, 6), Written.norm.avg_mean]
+    assert_same(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert updater.update_core.stats()["cuts"] == 1 and not updater.update_core.stats()["fallbacks"]
 
 
 @pytest.mark.parametrize("strict, make", [
