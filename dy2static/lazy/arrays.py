@@ -65,40 +65,40 @@ class LazyArray(_Base):
         return result.copy() if copy else result
 
     def __repr__(self) -> str:
-        return repr(self.evaluate())
+        return repr(result_of(self._now))
 
     def __str__(self) -> str:
-        return str(self.evaluate())
+        return str(result_of(self._now))
 
     def __format__(self, spec: str) -> str:
-        return format(self.evaluate(), spec)
+        return format(result_of(self._now), spec)
 
     def __bool__(self) -> bool:
-        return bool(self.evaluate())
+        return bool(result_of(self._now))
 
     def __float__(self) -> float:
-        return float(self.evaluate())
+        return float(result_of(self._now))
 
     def __int__(self) -> int:
-        return int(self.evaluate())
+        return int(result_of(self._now))
 
     def __complex__(self) -> complex:
-        return complex(self.evaluate())
+        return complex(result_of(self._now))
 
     def __index__(self) -> int:
-        return operator.index(self.evaluate())
+        return operator.index(result_of(self._now))
 
     def __round__(self, digits: Optional[int] = None) -> Any:
-        return round(self.evaluate(), digits)
+        return round(result_of(self._now), digits)
 
     def __hash__(self) -> int:
-        value = self.evaluate()
+        value = result_of(self._now)
         if isinstance(value, np.ndarray):
             raise TypeError("unhashable type: 'LazyArray'")
         return hash(value)                              # of a NumPy scalar, which never changes
 
     def __contains__(self, item: Any) -> bool:
-        return item in self.evaluate()
+        return item in result_of(self._now)
 
     def __iter__(self) -> Iterator["LazyArray"]:
         if not self.shape:
@@ -137,15 +137,15 @@ class LazyArray(_Base):
 
     def tolist(self) -> Any:
         """The values as Python's numbers, in lists."""
-        return self.evaluate().tolist()
+        return result_of(self._now).tolist()
 
     def item(self, *index: Any) -> Any:
         """One value as a number of Python's."""
-        return self.evaluate().item(*index)
+        return result_of(self._now).item(*index)
 
     def tobytes(self, order: str = "C") -> bytes:
         """The values as bytes."""
-        return self.evaluate().tobytes(order)           # type: ignore[no-any-return]
+        return result_of(self._now).tobytes(order)           # type: ignore[no-any-return]
 
     # --- types ------------------------------------------------------------------------------------------------------------------
 

@@ -166,6 +166,7 @@ def _gradients_by(inputs: Sequence[LazyArray], y: LazyArray, frame: Any) -> List
     if y.is_evaluated:
         raise ValueError("the array has been computed, and how is not kept: take its gradient before, or that of a function "
                          "(lazy.grad(f))")
+    _link_elements(y._now)
     stands = [_fresh(each, frame) for each in inputs]
     memo = {each._now: fresh._node for each, fresh in zip(inputs, stands)}
     wanted = [memo[each._now] for each in inputs]
@@ -175,6 +176,22 @@ def _gradients_by(inputs: Sequence[LazyArray], y: LazyArray, frame: Any) -> List
     found = _gradient_arrays(_again(y._now, memo), wanted, None, frame)
     _release(found, stands)
     return found
+
+
+def _link_elements(root: Node) -> None:
+    """Connect elements that an expression contains with the arrays that they were taken of, where these are there as they were."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is COMPUTED and type(node.type) is tuple and len(node.type) == 3:
+            reference, call, numbers = node.type
+            array = reference()
+            if array is not None:
+                node.op, node.args, node.type = call, (array, *numbers), None
+        waiting += [arg for arg in node.args if type(arg) is Node]
 
 
 def _is_cut(root: Node, stops: Any) -> bool:

@@ -110,6 +110,6 @@ def _may_be_direct() -> bool:
 
 def result_of(node: Node) -> Any:
     """The array or NumPy scalar that a node is, computed if need be."""
-    if node.result is None:
+    if node.result is None and not compute_small((node,)):
         evaluate_nodes((node,))
     return node.result

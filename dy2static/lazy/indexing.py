@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -85,15 +86,31 @@ def _plain(index: Any) -> Any:
 
 
 def _getitem(self: LazyArray, index: Any) -> Any:
-    frame = _frame(1)
     basic = _basic_call(index)
+    frame = _frame(1)
     if basic is None:
         return _chosen(self, _plain(index), frame)
     call, is_scalar_index, rest = basic
     node = self._node if self._view is None else self._now
+    if is_scalar_index and _is_element(self, node, index):
+        return _element(node, index, call, rest)
     result = node.result
-    return view_of(self, call, tuple(rest), frame, unsure=is_scalar_index and result is None,
-                   there=None if result is None else result[index])
+    if result is None:
+        return view_of(self, call, tuple(rest), frame, unsure=is_scalar_index)
+    return view_of(self, call, tuple(rest), frame, there=result[index])
+
+
+def _element(node: Node, index: Any, call: Call, rest: List[int]) -> Any:
+    """One element of an array that is there.  It lets go of the array, which then may be written to without a copy.
+
+    An object in an array of objects is no array.
+    """
+    found = node.result[index]
+    if not isinstance(found, np.generic):
+        return found
+    made = leaf(found, COMPUTED)
+    made.type = weakref.ref(node), call, rest
+    return array_of_node(made)
 
 
 def _chosen(self: LazyArray, index: Any, frame: Any) -> Any:
@@ -112,11 +129,12 @@ def _is_constant(node: Node) -> bool:
     return node.result is not None and node.depth < TRACED
 
 
-def _is_element(self: LazyArray, index: Any) -> bool:
-    """Whether an index chooses one element of an array that has been computed."""
-    result = self._node.result
+def _is_element(self: LazyArray, node: Node, index: Any) -> bool:
+    """Whether an index chooses one element of an array that has been computed, and through which no gradient goes."""
+    result = node.result
     count = len(index) if type(index) is tuple else 1
-    return self._view is None and result is not None and result.ndim == count and _gives_scalars(index)
+    return (result is not None and result.ndim == count and self._view is None and node.depth < TRACED
+            and _gives_scalars(index))
 
 
 def _is_there(index: Any) -> bool:
@@ -128,13 +146,14 @@ def _is_there(index: Any) -> bool:
 
 def _setitem(self: LazyArray, index: Any, value: Any) -> None:
     frame = _frame(1)
-    index = _plain(index)
+    if not _gives_scalars(index):
+        index = _plain(index)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
     given = operand(value)
     if is_scalar(self):
         raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
-    if type(given) is Node and given.result is None and given.depth < TRACED and _is_element(self, index):
+    if type(given) is Node and given.result is None and given.depth < TRACED and _is_element(self, self._node, index):
         result_of(given)                                # an expression of the array with it would copy the array
     with writing:
         if given is None:                               # a text, or another object that NumPy knows how to convert
@@ -152,6 +171,7 @@ def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
         del given
         if is_alone(self):
             self._node.result[index] = result
+            self._node = leaf(self._node.result, COMPUTED)      # elements that were taken are not of this version
         else:
             changed = self._node.result.copy(order="K")
             changed[index] = result
@@ -208,6 +228,7 @@ class Flat:
         with writing:
             if array._view is None and array.is_evaluated and is_alone(array):
                 array._node.result.flat[values(index)] = value
+                array._node = leaf(array._node.result, COMPUTED)
                 return
             changed = np.array(array.evaluate())
             changed.flat[values(index)] = value

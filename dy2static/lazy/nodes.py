@@ -35,7 +35,8 @@ class Node:
     args: its operands: nodes and numbers.  code, last: the code object that built it, and the instruction there.
     depth: how many operations lead to it, at most; 0 of a value that is there.
     result: an array or a NumPy scalar; None before it has been computed.  type: once somebody asked, shape and dtype, or
-    the value that tells them (how it is computed is kept: gradients may be taken).
+    the value that tells them (how it is computed is kept: gradients may be taken).  Of an element of a value that is there: a weak
+    reference to that node, the `Call` and its numbers; gradients go through it while that one is there.
     origin: of a `FRESH` node, which of the arrays that gradients are taken by it stands for.
     """
 

@@ -30,6 +30,16 @@ def test_the_gradient_of_a_function():
     np.testing.assert_allclose(lazy.grad(loss)(W), WANTED, rtol=1e-6)
 
 
+def test_gradients_go_through_elements_until_the_array_is_written_to():
+    a = lazy.array(np.array([2.0, 3.0]))
+    assert lazy.grad(a[0] * a[0] * a[1], [a])[0].tolist() == [12, 4]
+    z = a[0] * a[1]
+    a[1] = 5
+    with pytest.raises(ValueError, match="has been computed"):
+        lazy.grad(z, [a])
+    assert float(z) == 6
+
+
 def test_the_gradient_by_arrays_it_was_built_from():
     a = lazy.array(W)
     g, = lazy.grad(loss(a), [a])

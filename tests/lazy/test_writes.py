@@ -27,6 +27,15 @@ def test_a_store_needs_no_copy_while_nobody_else_looks():
     assert (seen.tolist(), later.tolist(), y.tolist()) == ([1, 2, 2, 0], [2, 3, 3, 1], [9, 2, 2, 0])
 
 
+def test_an_exchange_of_elements_copies_nothing():
+    y = lazy.array(np.arange(4.0))
+    place, (first, last) = place_of(y), (y[0], y[3])
+    y[0], y[3] = last, first
+    kept = y[1]
+    y[1] = 7
+    assert place_of(y) == place and y.tolist() == [3, 7, 2, 0] and (float(first), float(kept)) == (0, 1)
+
+
 def test_writes_to_what_has_not_been_computed_stay_lazy():
     x = np.arange(6.0).reshape(2, 3)
     y = lazy.array(x) * 2
