@@ -28,9 +28,7 @@ class Ops(NamedTuple):
         """The result of a call with these operands, whose nodes are added."""
         values = list(operands)
         for op, places, attrs, types in self.nodes:
-            outputs = tuple([Value(t, builder.fresh(op.name)) for t in types])
-            builder.nodes.append(Node(op, tuple([values[place] for place in places]), outputs, dict(attrs), (), builder.loc))
-            values += outputs
+            values += builder.place(op, tuple([values[place] for place in places]), dict(attrs), types, op.name)
         return values[self.result]
 
 
@@ -67,9 +65,10 @@ _LEARNED: Dict[Any, Learned] = {}
 _MOST_LEARNED = 4096
 
 
-def form_of(capture: Capture, function: Callable[..., Any], template: Tuple[Any, Any], operands: Sequence[Value]) -> Any:
+def kind_of(capture: Capture, function: Callable[..., Any], form: Any, operands: Sequence[Value]) -> Any:
     """What tells a call from others that may give or become something else; None where more than that decides.
 
+    form: of its template.
     That is so on GPUs, where sizes are not known, and where it is known what a number is, or how large.
     """
     if not operands or capture.placement.device or SEEN:
@@ -80,7 +79,7 @@ def form_of(capture: Capture, function: Callable[..., Any], template: Tuple[Any,
     types = [v.type for v in operands]
     if not all(map(_is_exact, types)):
         return None
-    key = key_of(function, template, types)
+    key = key_of(function, form, types)
     return None if key is None else (key, tuple([operands.index(v) for v in operands]))
 
 
@@ -89,16 +88,16 @@ def _is_exact(type_: Any) -> bool:
     return kind is Scalar or kind is Tensor and all([type(n) is int for n in type_.shape])
 
 
-def learned(form: Any) -> Optional[Learned]:
-    """What has been learned of calls of a form."""
-    return None if form is None else _LEARNED.get(form)
+def learned(kind: Any) -> Optional[Learned]:
+    """What has been learned of calls of a kind."""
+    return None if kind is None else _LEARNED.get(kind)
 
 
-def learn(form: Any, structure: Any, types: Sequence[Any]) -> Optional[Learned]:
+def learn(kind: Any, structure: Any, types: Sequence[Any]) -> Optional[Learned]:
     """Take down what a call gave that cannot fail whatever its operands hold."""
-    if form is None or not all(map(_is_exact, types)):
+    if kind is None or not all(map(_is_exact, types)):
         return None
     if len(_LEARNED) >= _MOST_LEARNED:
         _LEARNED.clear()
-    found = _LEARNED[form] = Learned(structure, tuple(types))
+    found = _LEARNED[kind] = Learned(structure, tuple(types))
     return found

@@ -21,13 +21,13 @@ from ..lowering.numpy.table import fixed, lower_numpy
 from ..runtime.array_parts import flat_item
 from ..runtime.array_writes import write_at, write_at_checked
 from ..runtime.functions import Attempt
-from ..runtime.host_calls import LEAF, Attribute, Call, Method, fill, flat
+from ..runtime.host_calls import LEAF, Attribute, Call, Method, fill, flat, form_of
 from ..symbolic import abstract_eval
 from ..symbolic.data_dependent_sizes import NewSizes, may_be_empty
 from ..symbolic.layouts import Unordered
 from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray
-from .learned_calls import Learned, form_of, learn, learned
+from .learned_calls import Learned, kind_of, learn, learned
 from .protected_calls import DECIDABLE, attempted, raise_first
 from .single_rows import with_numbers
 from .windows import part_of, with_least, with_windows
@@ -129,19 +129,20 @@ class NumPyCalls:
         if is_gpu(device):
             capture.placement.called_on(device)
             capture.placement.dispatched(function, _shown(asked, name))
-        key = capture.value_numbering.key((asked, device) if device else asked, template, operands)
+        form = form_of(template)
+        key = capture.value_numbering.key((asked, device) if device else asked, form, operands)
         known = None if key is None else capture.value_numbering.number(key, capture.builder)
         if known is not None:
             return capture.wrap(known)
-        form = form_of(capture, function, template, operands)
-        like = learned(form)
+        kind = kind_of(capture, function, form, operands)
+        like = learned(kind)
         if like is not None:
             given = _Given(function, like.structure, like.types, (), None, None, False)
         else:
             before = tuple(operands)
             given = self._tried(asked, name, function, template, operands, device)
             is_plain = given.function is function and before == tuple(operands) and not given.may_fail
-            like = learn(form, given.structure, given.types) if is_plain else None
+            like = learn(kind, given.structure, given.types) if is_plain else None
         function, structure, found, extents, sizes, held, may_fail = given
         bounds = None if kwargs else capture.number_bounds.of_call(name, template[0], operands)
         may_fail = may_fail and bounds is None and not capture.index_ranges.is_inside(function, template[0], operands)
@@ -204,7 +205,8 @@ class NumPyCalls:
         lowered = self._lowered(asked, call, operands, attrs["types"], like) if op is host.numpy_call or not operands else None
         if lowered is not None:
             return (lowered,)
-        return self.capture.builder.add(op, tuple(operands), {"call": call, **attrs}, name=identifier(call.name))
+        add = self.capture.builder.add if like is None else functools.partial(self.capture.builder.place, types=attrs["types"])
+        return add(op, tuple(operands), {"call": call, **attrs}, name=identifier(call.name))
 
     def _abort_typing(self, shown: str, error: Exception) -> Any:
         """Stop because what a call gives cannot be learned from trials on made-up contents."""

@@ -6,7 +6,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..ir.building import Builder
 from ..ir.graph import Value
 from ..ir.types import Scalar
-from ..runtime.host_calls import frozen
 
 
 class ValueNumbering:
@@ -21,12 +20,9 @@ class ValueNumbering:
         self._made.clear()
         self._first.clear()
 
-    def key(self, function: Any, template: Any, operands: Sequence[Value]) -> Any:
-        """What tells the call from others; None if nothing simple does."""
-        try:
-            return function, frozen(template, lambda index: self.first(operands[index]))
-        except TypeError:
-            return None
+    def key(self, function: Any, form: Any, operands: Sequence[Value]) -> Any:
+        """What tells a call from others, whose template has this form; None if nothing simple does."""
+        return None if form is None else (function, form, tuple(map(self.first, operands)))
 
     def number(self, key: Any, builder: Builder) -> Optional[Value]:
         """The number that an earlier call gave, if that is still part of what is built."""

@@ -1,11 +1,13 @@
 """Readable names for values of the graph."""
 from __future__ import annotations
 
+import functools
 import itertools
 
 from ..record.paths import Source
 
 
+@functools.lru_cache(maxsize=1024)
 def identifier(name: str) -> str:
     """A name in lower case that Python takes, made of any text."""
     cleaned = "".join(c if c.isalnum() else "_" for c in name).strip("_").lower()

@@ -70,8 +70,13 @@ class Builder:
         full, types = infer(op, tuple([v.type for v in inputs]), attrs, regions)
         if self.device and not op.places and not op.regions:
             types = tuple([placed(t, self.device) for t in types])
-        outputs = tuple([Value(t, self.fresh(name or op.name)) for t in types])
-        self.nodes.append(Node(op, tuple(inputs), outputs, full, tuple(regions), self.loc))
+        return self.place(op, tuple(inputs), full, types, name or op.name, tuple(regions))
+
+    def place(self, op: OpDef, inputs: Tuple[Value, ...], attrs: Mapping[str, Any], types: Tuple[Type, ...], name: str,
+              regions: Tuple[Graph, ...] = ()) -> Tuple[Value, ...]:
+        """Add one node, all of whose attributes are given, and the types of its outputs; gives these."""
+        outputs = tuple([Value(t, self.fresh(name)) for t in types])
+        self.nodes.append(Node(op, inputs, outputs, attrs, regions, self.loc))
         return outputs
 
     def producer(self, value: Value) -> Optional[Node]:

@@ -136,7 +136,7 @@ class Forms:
         if kind.__module__.partition(".")[0] != "dy2static":
             raise NoForm(f"{kind.__name__} has no form")
         names, has_more = _names_of(kind)
-        found = [(name, self.of(getattr(item, name))) for name in names]
+        found: List[Any] = [self.of(getattr(item, name)) for name in names]
         if has_more:
             found += [(name, self.of(part)) for name, part in getattr(item, "__dict__", {}).items()]
         return "object", self._named(kind), tuple(found)

@@ -49,25 +49,30 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
 _PLAIN = (bool, int, float, str, type(None), type(Ellipsis), type, np.dtype)
 
 
-def frozen(template: Any, operand: Callable[[int], Any] = lambda index: index) -> Any:
-    """A key that tells a template from others.  Raises TypeError where nothing simple does.
-
-    operand: what stands in it for the operand of an index.
-    """
+def frozen(template: Any) -> Any:
+    """A key that tells a template from others, with operands by their numbers.  Raises TypeError where nothing simple does."""
     kind = type(template)
     if kind is Hole:
-        return Hole, operand(template.index)
+        return Hole, template.index
     if kind in (tuple, list):
-        return kind, tuple([frozen(part, operand) for part in template])
+        return kind, tuple([frozen(part) for part in template])
     if kind is dict:
-        return kind, tuple([(name, frozen(part, operand)) for name, part in template.items()])
+        return kind, tuple([(name, frozen(part)) for name, part in template.items()])
     if kind is slice:
-        return kind, tuple([frozen(part, operand) for part in (template.start, template.stop, template.step)])
+        return kind, tuple([frozen(part) for part in (template.start, template.stop, template.step)])
     if isinstance(template, np.number):
         return kind, template.tobytes()
     if not isinstance(template, _PLAIN):
         raise TypeError(f"{template!r} is no plain value")
     return kind, repr(template) if kind is float else template
+
+
+def form_of(template: Any) -> Any:
+    """What tells a template from others, with operands by their numbers; None where nothing simple does."""
+    try:
+        return frozen(template)
+    except TypeError:
+        return None
 
 
 def _shown(template: Any, show: Callable[[Any], str]) -> str:

@@ -14,7 +14,7 @@ from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..library_facts.python import symbols
-from ..runtime.host_calls import LEAF, Attribute, Hole, Method, fill, flatten, frozen
+from ..runtime.host_calls import LEAF, Attribute, Hole, Method, fill, flatten, form_of
 from ..threads.quiet import quiet
 from .values import SymbolicArray, SymbolicScalar
 
@@ -173,7 +173,7 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     The structures are alike.  Raises ValueError where something depends on contents in other ways, and whatever the
     function raises.
     """
-    key = key_of(function, template, types)
+    key = key_of(function, form_of(template), types)
     if key is not None and key in _LEARNED:
         return _LEARNED[key]
     with np.errstate(all="ignore"), quiet():            # the run will warn
@@ -185,8 +185,13 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     return found
 
 
-def key_of(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
-    """What tells a call of an operation from others that may give something else; None for other functions."""
+def key_of(function: Callable[..., Any], form: Any, types: Sequence[Any]) -> Any:
+    """What tells a call of an operation from others that may give something else; None for other functions.
+
+    form: of its template.
+    """
+    if form is None:
+        return None
     if isinstance(function, (Method, Attribute)):
         called: Any = type(function), function.name
     elif isinstance(function, np.ufunc) or getattr(function, "__module__", None) == "_operator" \
@@ -197,7 +202,7 @@ def key_of(function: Callable[..., Any], template: Tuple[Any, Any], types: Seque
     if not all([type(t) in (int, Tensor, Scalar) or getattr(t, "tells_all", False) for t in types]):
         return None
     try:
-        key = called, frozen(template), tuple(types)
+        key = called, form, tuple(types)
         hash(key)                                       # a number of CuPy is an array
     except TypeError:
         return None
