@@ -377,7 +377,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 DY_T *const made = whole ? to : edge;
                 const int64_t distance = whole ? ldc : COLUMNS;
                 if (beside)
-                    height = turned_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, keep, made, distance);
+                    height = beside_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, keep, made, distance);
                 else
                     any_tile(height, at.vectors, depth, row, right, stride, 0, made, distance, alpha, keep);
                 if (whole)

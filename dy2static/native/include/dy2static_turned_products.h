@@ -56,8 +56,8 @@ DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *
 }
 
 /* `rows` rows of B, `ldb` apart, times a panel: up to COLUMNS elements for each row, at `to`, `next` apart, to which `keep` times what is
-   there is added.  coming: rows that are fetched meanwhile, or null. */
-DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
+   there is added.  coming: rows that are fetched meanwhile, or null.  ahead: steps of which the panel is fetched early. */
+DY_INLINE void turned_tile(const int rows, const int vectors, const int ahead, const int64_t depth, const DY_T *b, const int64_t ldb,
                            const DY_T *coming, const DY_T *panel, const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
 {
     dy_vector sum[LONG][2];
@@ -82,8 +82,12 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
                 __builtin_prefetch(coming + i * ldb + l, 0, 2);
         for (; l + 2 <= end; l += 2) {
 #pragma GCC unroll 2
-            for (int half = 0; half < 2; half++, panel += vectors * WIDTH)
+            for (int half = 0; half < 2; half++, panel += vectors * WIDTH) {
+#pragma GCC unroll 2
+                for (int v = 0; ahead && v < vectors; v++)
+                    __builtin_prefetch(panel + (ahead * vectors + v) * WIDTH);
                 add_turned(rows, vectors, at, half, ldb, panel, sum);
+            }
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i += CHUNK)
                 at[i / CHUNK] += 2;
@@ -104,35 +108,35 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
         }
 }
 
-#define DY_TURNED_TILE(ROWS)                                                                                        \
-    static __attribute__((noinline)) int turned_##ROWS(const int vectors, const int64_t depth, const DY_T *b,       \
-                                                       const int64_t ldb, const DY_T *coming, const DY_T *panel,    \
-                                                       const DY_T alpha, const DY_T keep, DY_T *to,                 \
-                                                       const int64_t next)                                          \
+#define DY_TURNED_TILE(NAME, ROWS, AHEAD)                                                                           \
+    static __attribute__((noinline)) int NAME(const int vectors, const int64_t depth, const DY_T *b,                \
+                                              const int64_t ldb, const DY_T *coming, const DY_T *panel,             \
+                                              const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)      \
     {                                                                                                               \
         if (vectors == 2)                                                                                           \
-            turned_tile(ROWS, 2, depth, b, ldb, coming, panel, alpha, keep, to, next);                              \
+            turned_tile(ROWS, 2, AHEAD, depth, b, ldb, coming, panel, alpha, keep, to, next);                       \
         else                                                                                                        \
-            turned_tile(ROWS, 1, depth, b, ldb, coming, panel, alpha, keep, to, next);                              \
+            turned_tile(ROWS, 1, AHEAD, depth, b, ldb, coming, panel, alpha, keep, to, next);                       \
         return ROWS;                                                                                                \
     }
 
 #if DY_ROWS == 12
-DY_TURNED_TILE(12)
+DY_TURNED_TILE(turned_12, 12, 0)
+DY_TURNED_TILE(beside_12, 12, PACKED_AHEAD)
 #else
 static __attribute__((noinline)) int turned_long(const int64_t depth, const DY_T *b, const int64_t ldb, const DY_T *coming,
                                                  const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
 {
-    turned_tile(LONG, 1, depth, b, ldb, coming, panel, alpha, 0, to, next);
+    turned_tile(LONG, 1, 0, depth, b, ldb, coming, panel, alpha, 0, to, next);
     return LONG;
 }
 #endif
-DY_TURNED_TILE(6)
-DY_TURNED_TILE(5)
-DY_TURNED_TILE(4)
-DY_TURNED_TILE(3)
-DY_TURNED_TILE(2)
-DY_TURNED_TILE(1)
+DY_TURNED_TILE(turned_6, 6, 0)
+DY_TURNED_TILE(turned_5, 5, 0)
+DY_TURNED_TILE(turned_4, 4, 0)
+DY_TURNED_TILE(turned_3, 3, 0)
+DY_TURNED_TILE(turned_2, 2, 0)
+DY_TURNED_TILE(turned_1, 1, 0)
 
 /* A tile of as many of the rows that are left as it takes; gives their number. */
 static int turned_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
@@ -150,6 +154,17 @@ static int turned_rows(const int64_t left, const int vectors, const int64_t dept
     case 1: return turned_1(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
     default: return turned_6(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
     }
+}
+
+/* The same where the panel is not near. */
+static int beside_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
+                       const DY_T *coming, const DY_T *panel, const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
+{
+#if DY_ROWS == 12
+    if (left >= 12)
+        return beside_12(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+#endif
+    return turned_rows(left, vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
 }
 
 /* LONG rows of B times a panel.  coming: as many rows that are fetched meanwhile, or null. */
