@@ -38,7 +38,7 @@ def leaky_relu(node: Any, x: Value) -> Optional[Value]:
     slope = number(node.slope, x.dtype) if symbolic_value(node.slope) is not None else None
     if slope is None:
         return None
-    return ops.where(ops.less_equal(x, number(0, x.dtype)), x * slope, x)
+    return x * ops.where(ops.less_equal(x, number(0, x.dtype)), slope, number(1, x.dtype))
 
 
 @lowers(ELU)

@@ -73,8 +73,27 @@ def beside(array: Any, value: Value) -> Any:
     return type(array)(array.capture, value)
 
 
+#: Modules of functions that take any number as NumPy does.
+_TAKING_ANY = tuple(f"chainer.functions.{name}" for name in ("math.basic_math", "math.clip", "activation.clipped_relu"))
+
+
+def _is_extreme(attribute: Any) -> bool:
+    """Whether an attribute is a number for which NumPy takes another dtype than for others, or that is not finite.
+
+    False for numbers that only the run knows.
+    """
+    if not is_number(attribute) or getattr(attribute, "text", "") is None:
+        return False
+    return not abs(attribute) < (2 ** 63 if isinstance(attribute, int) else 3e38)
+
+
 def lowering_of(node: chainer.FunctionNode) -> Optional[Lowering]:
-    """The lowering of a node's class, or None; for an old-style Function, which it gets itself, of that."""
+    """The lowering of a node's class, or None; for an old-style Function, which it gets itself, of that.
+
+    None, too, for extreme hyperparameters: the function computes with them itself.
+    """
+    if type(node).__module__ not in _TAKING_ANY and any(map(_is_extreme, node.__dict__.values())):
+        return None
     if not isinstance(node, FunctionAdapter):
         return LOWERINGS.get(type(node))
     lowering = LOWERINGS.get(type(node.function))

@@ -190,3 +190,30 @@ def ends_with_constants(x, k):
 def test_ends_with_constants():
     calls = [lambda k=k, sign=sign: (chainer.Variable(sign * np.ones(3, "f")), k) for k in (1, 2, 3, 4) for sign in (1, -1)]
     against_eager.check(lambda compile: compile(ends_with_constants), calls, compiled=True)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("function", [
+    F.leaky_relu, F.elu, F.softplus, lambda x, k: F.huber_loss(x, x * 0, k), lambda x, k: F.layer_normalization(x, x[0] * 0 + 1, x[0] * 0, k)],
+    ids=["leaky_relu", "elu", "softplus", "huber_loss", "layer_normalization"])
+def test_extreme_numbers(function, backend):
+    """NaN, infinities and what the dtype cannot hold: Chainer's function computes with them itself."""
+    static = dy2static.to_static(function, backend=backend)
+    for number in (0.5, np.nan, 1e39, np.inf, 0.25, 2 ** 64, 0.5):
+        expected, ours = [_seen(f, number) for f in (function, static)]
+        assert ours[0] == expected[0]
+        for mine, eager in zip(ours[1:], expected[1:]):
+            np.testing.assert_allclose(mine, eager, rtol=1e-4, atol=1e-6)
+
+
+def _seen(f, number):
+    """The dtype and values of a result and the gradient, or which error there was."""
+    x = chainer.Variable(np.array([[-1.5, 0.0, 0.7, -0.2]], "f"))
+    with np.errstate(all="ignore"):
+        try:
+            y = f(x, number)
+            y.grad = np.ones_like(y.array)
+            y.backward()
+        except (TypeError, chainer.utils.type_check.InvalidType) as error:
+            return [type(error)]
+    return [y.dtype, y.array, x.grad]
