@@ -151,7 +151,7 @@ class InParts:
     @property
     def _takes_all(self) -> bool:
         """Whether calls of so many signatures run in parts that those of others do so, too, without being captured first."""
-        return self._pays and self.is_outermost and len(self._signatures) >= _MANY_SIGNATURES
+        return (self._pays or not self.is_outermost) and len(self._signatures) >= _MANY_SIGNATURES
 
     def is_expected(self, signature: Tuple) -> bool:
         """Whether this is a function that is known to have cuts: then it is divided without being captured first."""

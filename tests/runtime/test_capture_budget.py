@@ -139,6 +139,24 @@ def test_the_order_of_sequences_is_left_to_python(function):
     assert [cut.reason[:5] for cut in static.dispatcher.in_parts.cuts] == ["items"] and static.cache_info().captures == 6
 
 
+def test_a_function_between_parts_with_other_shapes_in_each_call():
+    """It is not captured in vain, up to the line that is left to Python, until captures pause."""
+    scale = variable(3)
+
+    def total(x):
+        assert x.ctypes.shape[0] == len(x)
+        return F.sum(F.tanh(scale))
+
+    def step(x):
+        assert x.ctypes.shape[0] == len(x)
+        return total(x)
+    static = to_static(step)
+    with pytest.warns(FallbackWarning, match="runs as Python") as found:
+        for n in range(1, 26):
+            np.testing.assert_allclose(static(np.ones(n)).array, step(np.ones(n)).array, rtol=1e-6)
+    assert len(found) == 2 and not any(part.fallback.count for part in static.dispatcher.in_parts.dispatchers())
+
+
 #: What decides something in one line, and is another value in each call.
 LINES = [(with_number, int), (with_remainder, int), (with_attribute, Part), (with_text, "b{}".format)]
 
