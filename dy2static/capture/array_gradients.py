@@ -41,7 +41,7 @@ def array_gradients(calls: Calls, function: Callable, y: Any, xs: Sequence[Any],
 
 
 #: Ops without a gradient whose derivative is zero, wherever they have one; and those between arrays and NumPy scalars.
-_FLAT = frozenset({"ceil", "floor", "floor_divide", "sign", "stop_gradient", "trunc"})
+_FLAT = frozenset({"ceil", "floor", "floor_divide", "rint", "sign", "stop_gradient", "trunc"})
 _BETWEEN = (tensor_to_scalar, scalar_to_tensor)
 
 
@@ -100,13 +100,13 @@ class _History:
     def _go_over(self, node: Node) -> None:
         is_plain = not node.regions and node.op.kind not in ("opaque", "effect")
         parts = self._call_parts(node) if node.op.name in CALLS else [node] if is_plain else None
+        name = getattr(node.attrs.get("call"), "name", "") or node.op.name
         if parts is None:
-            name = getattr(node.attrs.get("call"), "name", "") or node.op.name
             self.capture.abort(f"the gradient goes through {name}, which has none here",
                                hint="write it with functions that have one, or take its values out with float or numpy.asarray")
         for part in parts:
             if not _has_gradient(part) and any(v in self._active or v in self._tensors for v in part.inputs):
-                self.capture.abort(f"the gradient goes through {part.op.name}, which has none")
+                self.capture.abort(f"the gradient goes through {name}, which has none")
             self._add(part, node)
         self._active.update(v for v in node.outputs if _is_float(v))
 

@@ -44,7 +44,7 @@ _SHOWING = (print, warnings.warn, chainer.report)
 #: Graphs of exported programs: calls of NumPy become ops.
 EXPORT = passes.Pipeline("export", "the graph of a program that leaves Python", (
     *passes.CLEAN.passes, passes.Pass(with_selections), passes.Pass(legalize_numpy_calls, is_verified=False),
-    passes.Pass(uniquely_named), *passes.CLEAN.passes))
+    passes.Pass(with_known_calls, is_verified=False), passes.Pass(uniquely_named), *passes.CLEAN.passes))
 
 
 def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False, state: bool = False,

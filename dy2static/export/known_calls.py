@@ -1,38 +1,45 @@
-"""Calls of NumPy whose operands are known, such as a mask that a function makes, as constants."""
+"""Constant folding of a graph that leaves Python: what does not depend on its inputs, such as a mask that a function makes."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.building import Builder
 from ..ir.graph import Graph, Node, Value
+from ..ir.interpret import Run, interpret_node
 from ..ir.op import OPS
 from ..ir.types import Tensor
+from ..library_facts.by_name import known_as
 from ..lowering.numpy.legalize import CALLS
 from ..lowering.numpy.table import fixed_array
 
-#: Larger arrays stay calls.
+#: Larger arrays stay nodes.
 _MOST_BYTES = 1 << 20
+#: Ops that are folded, and those of them that stay: they say in a few numbers what a constant would write out.
+_FOLDED = frozenset({"elementwise", "reduction", "view", "movement", "creation", "contraction"})
+_SHORT = frozenset({"constant", "full", "broadcast_to"})
+#: Calls that give the array they are given, perhaps in other memory: nothing outside of Python sees the difference.
+_SAME = (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.array, np.copy)
 
 
 def with_known_calls(graph: Graph, known: Optional[Mapping[Value, Any]] = None) -> Graph:
-    """The graph with constants for what calls of NumPy give that depend on no input, in regions too.
+    """The graph with constants for the results of ops, and of calls of NumPy, whose operands are known, in regions too.
 
     known: what inputs of a region hold.
     """
     values: Dict[Value, Any] = dict(known or {})
     nodes: List[Node] = []
     for node in graph.nodes:
-        made = _value(node, values)
+        made = _results(node, values)
         if made is not None:
-            values[node.outputs[0]] = made
-            nodes.append(_constant(node, made) if node.op.name in CALLS else node)
+            values.update(zip(node.outputs, made))
+            nodes += [node] if node.op.name in _SHORT else map(_constant, [node] * len(made), node.outputs, made)
         elif node.op.name in ("if_", "while_"):
             nodes.append(replace(node, regions=tuple([_region(node, region, values) for region in node.regions])))
         else:
-            nodes.append(node)
+            nodes.append(_identity(node))
     return graph.with_(nodes=tuple(nodes))
 
 
@@ -44,29 +51,46 @@ def _region(node: Node, region: Graph, values: Mapping[Value, Any]) -> Graph:
     return with_known_calls(region, {inner: values[outer] for inner, outer in pairs if outer in values})
 
 
-def _value(node: Node, values: Mapping[Value, Any]) -> Any:
-    """The array that a node gives, if that is known."""
-    if node.op.name == "constant":
-        return node.attrs["value"]
-    type_ = node.outputs[0].type if len(node.outputs) == 1 else None
-    if not isinstance(type_, Tensor) or not all(isinstance(n, int) for n in type_.shape) or node.outputs[0].nbytes > _MOST_BYTES:
+def _results(node: Node, values: Mapping[Value, Any]) -> Optional[Tuple[np.ndarray, ...]]:
+    """The arrays that a node gives, if they are known."""
+    types = [v.type for v in node.outputs]
+    is_call = node.op.name in CALLS
+    is_folded = is_call or node.op.kind in _FOLDED and not node.op.effect
+    is_fixed = all(isinstance(t, Tensor) and all(isinstance(n, int) for n in t.shape) for t in types)
+    if not types or not is_folded or not is_fixed or not all(v in values for v in node.inputs) or \
+            sum(v.nbytes for v in node.outputs) > _MOST_BYTES:
         return None
-    if node.op.name == "full":
-        return np.full(type_.shape, node.attrs["value"], type_.dtype)
-    if node.op.name not in CALLS or not all(v in values for v in node.inputs):
-        return None
-    if not node.inputs:
-        return fixed_array(node.attrs["call"])
+    operands = [np.array(values[v]) for v in node.inputs]
     try:
-        made = node.attrs["call"](*[np.array(values[v]) for v in node.inputs])
+        made = _called(node.attrs["call"], operands) if is_call else interpret_node(node, operands, Run({}))
     except (ArithmeticError, LookupError, TypeError, ValueError):       # so does each run
         return None
-    return made[0] if len(made) == 1 and type(made[0]) is np.ndarray and made[0].shape == type_.shape else None
+    arrays = None if made is None else tuple(map(np.asarray, made))
+    return arrays if arrays is not None and [(x.shape, x.dtype) for x in arrays] == [(t.shape, t.dtype) for t in types] else None
 
 
-def _constant(node: Node, value: np.ndarray) -> Node:
+def _called(call: Any, operands: Sequence[np.ndarray]) -> Optional[Sequence[Any]]:
+    """What a call of NumPy gives; None for functions that may look at something else than their operands."""
+    if operands:
+        return call(*operands)                          # type: ignore[no-any-return]
+    name = getattr(call.function, "__name__", "")
+    if name in known_as("saved") and getattr(np, name, None) is call.function:
+        return call()                                   # type: ignore[no-any-return]
+    value = fixed_array(call)
+    return None if value is None else [value]
+
+
+def _identity(node: Node) -> Node:
+    """A call that gives the array that it is given as the op that does."""
+    call = node.attrs.get("call") if node.op.name in CALLS else None
+    function = getattr(call, "function", None)
+    is_same = any(function is same for same in _SAME) and [v.type for v in node.inputs] == [v.type for v in node.outputs]
+    return replace(node, op=OPS["identity"], attrs={}) if is_same else node
+
+
+def _constant(node: Node, output: Value, value: np.ndarray) -> Node:
     builder = Builder("known")
     builder.loc = node.loc
     builder.add(OPS["constant"], (), {"value": value})
     made, = builder.nodes
-    return replace(made, outputs=node.outputs)
+    return replace(made, outputs=(output,))

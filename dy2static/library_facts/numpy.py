@@ -9,15 +9,17 @@ from .table import named, read
 
 #: Functions of ``numpy``, and modules that are its attributes.
 FUNCTIONS = read("""
-saved: alltrue/1 array_equiv asarray_chkfinite asfortranarray bartlett blackman block concat/2 convolve corrcoef correlate cov
-    cumproduct/1 cumulative_prod/2 cumulative_sum/2 diag_indices diag_indices_from ediff1d gradient hamming hanning histogram2d
-    histogram_bin_edges histogramdd i0 in1d/1 ix_ kaiser lexsort matrix_transpose/2 nanargmax nanargmin nancumprod nancumsum
+saved: alltrue/1 array_equiv asarray_chkfinite asfortranarray bartlett blackman concat/2
+    cumproduct/1 cumulative_prod/2 cumulative_sum/2 diag_indices diag_indices_from ediff1d hamming hanning histogram2d
+    histogram_bin_edges histogramdd i0 ix_ kaiser lexsort matrix_transpose/2 nanargmax nanargmin nancumprod nancumsum
     nanmedian nanpercentile nanprod nanquantile packbits permute_dims/2 polyadd polydiv polyfit polymul polysub polyval
-    product/1 row_stack/1 sometrue/1 trapezoid/2 trapz/1 tril_indices_from trim_zeros triu_indices_from unpackbits unwrap
+    product/1 row_stack/1 sometrue/1 tril_indices_from trim_zeros triu_indices_from unpackbits unwrap
 saved writes: fill_diagonal place put put_along_axis putmask
 saved writes contents: copyto
 saved types: ndim
 saved types sizes: shape size
+saved follows contents: insert
+saved follows: block convolve corrcoef correlate cov gradient in1d/1 trapezoid/2 trapz/1
 saved follows: angle argwhere atleast_1d atleast_2d atleast_3d average broadcast_arrays compress count_nonzero extract fix
     flatnonzero iscomplex isneginf isposinf isreal meshgrid nanmean nanstd nanvar ptp round_/1 sinc
 saved follows sure: imag real
@@ -33,18 +35,18 @@ saved follows sure sizes ordered constant: eye ones zeros
 saved follows sure sizes constant: cumsum repeat tile
 saved follows sure ordered constant: full
 saved follows contents sends: asanyarray ascontiguousarray
-saved follows contents: allclose cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
-    vdot
+saved follows contents: allclose append cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
+    select vdot
 saved follows contents listed: amax amin column_stack dstack hstack vstack
-saved follows sizes: cumprod einsum flip fliplr flipud indices median moveaxis pad percentile quantile roll rollaxis rot90 round
-    searchsorted sort take take_along_axis tensordot tril triu
+saved follows sizes: argpartition array_split choose cumprod delete diag diagonal digitize dsplit einsum flip fliplr flipud hsplit
+    indices interp median moveaxis pad partition percentile quantile roll rollaxis rot90 round searchsorted sort split take
+    take_along_axis tensordot trace tril triu vander vsplit
 saved follows sizes ordered constant: identity linspace
 saved follows alike: nonzero unique
 saved sure sizes ordered constant: arange
-saved contents: append array_equal insert select
-saved sizes: argpartition around array_split bincount choose delete diag diagflat diagonal diff digitize dsplit geomspace
-    histogram hsplit interp logspace partition ravel_multi_index resize split trace unravel_index unstack/2 vander vsplit
-saved sizes constant: tri
+saved contents: array_equal
+saved sizes: around bincount diagflat diff geomspace histogram logspace ravel_multi_index resize unravel_index unstack/2
+saved follows sizes constant: tri
 saved misleading: intersect1d poly polyder polyint roots setdiff1d setxor1d union1d
 saved alike: tril_indices triu_indices
 impure: apply_along_axis apply_over_axes ctypeslib f2py/2 fromfile fromfunction fromiter frompyfunc lib load loadtxt memmap

@@ -196,6 +196,15 @@ ceil = declare(
     samples=ONE,
 )
 
+#: The nearest whole number; of two, the even one.
+rint = declare(
+    "rint", "x", kind="elementwise", infer=elementwise(np.rint),
+    numpy="np.rint({x}, out={out})",
+    c=c_by_kind("rint_{s}({x})"),
+    onnx=arithmetic.of_result("Round"),
+    samples=ONE + (sample(np.array([-2.5, -0.5, 0.4, 0.5, 1.5])),),
+)
+
 floor_divide = declare(
     "floor_divide", "a b", kind="elementwise", infer=elementwise(np.floor_divide),
     numpy="np.floor_divide({a}, {b}, out={out})",

@@ -156,8 +156,7 @@ _TAKEN: Dict[str, Callable[[Node], bool]] = {
     **dict.fromkeys(kernels_picking.PICKS, kernels_picking.takes),
     "full": _fits, "matmul": _is_float,
     "constant": lambda node: node.attrs["value"].size <= _LARGEST_TABLE,
-    "arange": lambda node: node.outputs[0].dtype.kind == "i" and all(
-        isinstance(node.attrs[k], int) for k in ("start", "stop", "step")),
+    "arange": lambda node: node.outputs[0].dtype.kind in "iuf" and all(isinstance(node.attrs[k], int) for k in ("start", "step")),
     **dict.fromkeys(REDUCTIONS, _reduces)}
 
 

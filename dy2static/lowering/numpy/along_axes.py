@@ -1,16 +1,18 @@
-"""Rules for what NumPy does along axes: means and deviations, running sums, orders.  The last bits may differ from NumPy's."""
+"""Rules for what NumPy does along axes: sums, means and deviations, norms, orders.  The last bits may differ from NumPy's."""
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
 from ... import ops
+from ...ir.building import constant
 from ...ir.dims import is_known, is_positive
 from ...ir.graph import Value
 from ...ir.op import OpDef
 from ...ir.types import Tensor
+from .elements import truth
 from .exact import Rule
 from .operands import is_array, operand, stacked
 
@@ -85,6 +87,125 @@ def clip(type_: Tensor, x: Any, low: Any = None, high: Any = None) -> Optional[V
                 return None
             x = op(x, value)
     return x
+
+
+def reduced(op: OpDef, axis: Any = None) -> Rule:
+    """The rule of a reduction in the dtype of its result; of ``np.add.reduce`` and the like with ``axis=0``."""
+    default = axis
+
+    def rule(type_: Tensor, x: Any, axis: Any = default, dtype: Any = None, keepdims: Any = False) -> Optional[Value]:
+        axes = _axes(x, axis, keepdims)
+        if axes is None or not np.can_cast(x.dtype, type_.dtype):
+            return None
+        return op(ops.cast(x, dtype=type_.dtype) if x.dtype != type_.dtype else x, axis=axes, keepdims=keepdims)
+    return rule
+
+
+def over_truths(op: OpDef, axis: Any = None) -> Rule:
+    """The rule of ``np.all`` or ``np.any``; of ``np.logical_and.reduce`` and the like with ``axis=0``."""
+    default = axis
+
+    def rule(type_: Tensor, x: Any, axis: Any = default, keepdims: Any = False) -> Optional[Value]:
+        axes, truths = _axes(x, axis, keepdims), truth(x)
+        return None if axes is None or truths is None else op(truths, axis=axes, keepdims=keepdims)
+    return rule
+
+
+def argument(op: OpDef) -> Rule:
+    """The rule of ``np.argmax`` or ``np.argmin``, also of all elements, and with the axis kept."""
+    def rule(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+        axes = _axes(x, axis, keepdims)
+        if axes is None or type(axis) is tuple or x.dtype.kind not in "iuf":
+            return None
+        return ops.reshape(op(x, axis=axis), shape=type_.shape) if keepdims else op(x, axis=axis)
+    return rule
+
+
+def count_nonzero(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+    """The rule of ``np.count_nonzero``."""
+    axes, truths = _axes(x, axis, keepdims), truth(x)
+    return None if axes is None or truths is None else ops.sum(ops.cast(truths, dtype=type_.dtype), axis=axes, keepdims=keepdims)
+
+
+def spread(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+    """The rule of ``np.ptp``."""
+    axes = _axes(x, axis, keepdims)
+    if axes is None or x.dtype.kind not in "iuf":
+        return None
+    return ops.max(x, axis=axes, keepdims=keepdims) - ops.min(x, axis=axes, keepdims=keepdims)
+
+
+def median(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+    """The rule of ``np.median`` along one axis of known size, or of all elements."""
+    return _between(type_, x, axis, keepdims, lambda n: ((n - 1) / 2, 0.5))
+
+
+def quantile(whole: float) -> Rule:
+    """The rule of ``np.quantile``; of ``np.percentile`` with ``whole=100``: between the two nearest elements."""
+    def rule(type_: Tensor, x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+        if type(q) not in (int, float) or not 0 <= q <= whole:
+            return None
+        return _between(type_, x, axis, keepdims, lambda n: (q / whole * (n - 1),) * 2)
+    return rule
+
+
+def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, at: Callable[[int], Tuple[float, float]]) -> Optional[Value]:
+    """An element of sorted ones, or a number between two; NaN if one is.
+
+    at: from the count of elements, the place of the first of the two, and the share of the second.
+    """
+    axes = _axes(x, axis, keepdims)
+    if axes is None or len(axes) != 1 and axis is not None or x.dtype.kind != "f" or x.dtype.itemsize < 4 or \
+            not all(is_known(x.shape[a]) for a in axes):
+        return None
+    flat, along = (x, axes[0]) if axis is not None and x.ndim > 1 else (ops.reshape(x, shape=(x.type.size,)), 0)
+    order = (*(a for a in range(flat.ndim) if a != along), along)
+    ordered = ops.sort(ops.transpose(flat, axes=order))
+    place, share = at(flat.shape[along])
+    low, last = math.floor(place), flat.shape[along] - 1
+    high = min(low + 1, last)
+    a, b, greatest = (ops.getitem(ordered, index=(Ellipsis, n)) for n in (low, high, last))
+    y, apart = (ops.cast(v, dtype=type_.dtype) if v.dtype != type_.dtype else v for v in (a, b - a))
+    y = y if place == low else y + apart * (share % 1)
+    y = ops.where(ops.isnan(greatest), constant(type_.dtype.type(np.nan)), y)
+    return ops.reshape(y, shape=type_.shape)
+
+
+def without_nan(op: OpDef) -> Rule:
+    """The rule of ``np.nansum`` and ``np.nanmean``."""
+    def rule(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+        axes = _axes(x, axis, keepdims)
+        if axes is None or x.dtype.kind != "f":
+            return None
+        missing = ops.isnan(x)
+        total = ops.sum(ops.where(missing, constant(x.dtype.type(0)), x), axis=axes, keepdims=keepdims)
+        if op is ops.sum:
+            return total
+        return total / ops.sum(ops.cast(ops.logical_not(missing), dtype=x.dtype), axis=axes, keepdims=keepdims)
+    return rule
+
+
+def norm(type_: Tensor, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+    """The rule of ``np.linalg.norm`` of vectors, and of all elements of matrices."""
+    axes = _axes(x, axis, keepdims)
+    if axes is None or x.dtype.kind != "f" or type(ord) not in (int, float, str, type(None)):
+        return None
+    count = x.ndim if axis is None else len(axes)
+    if ord is None or ord == 2 and count == 1 or ord == "fro" and count == 2:
+        return ops.sqrt(ops.sum(ops.square(x), axis=axes, keepdims=keepdims))
+    if count != 1 or ord not in (1, math.inf, -math.inf):
+        return None
+    return {1: ops.sum, math.inf: ops.max, -math.inf: ops.min}[ord](ops.abs(x), axis=axes, keepdims=keepdims)
+
+
+def differences(type_: Tensor, a: Any, n: Any = 1, axis: Any = -1) -> Optional[Value]:
+    """The rule of ``np.diff``."""
+    if not is_array(a) or type(n) is not int or n < 1 or type(axis) is not int or a.dtype.kind not in "iuf":
+        return None
+    before = (slice(None),) * (axis % a.ndim)
+    for _ in range(n):
+        a = ops.getitem(a, index=(*before, slice(1, None))) - ops.getitem(a, index=(*before, slice(None, -1)))
+    return a
 
 
 def _axes(x: Any, axis: Any, keepdims: Any) -> Optional[Tuple[int, ...]]:

@@ -60,41 +60,6 @@ def _factor(wanted: Tensor, a: Value) -> Optional[Value]:
     return ops.cholesky(a) if a.ndim == 2 else None
 
 
-def _diagonal(wanted: Any, x: Value, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
-    first, second = axis1 % x.ndim, axis2 % x.ndim
-    rest = [axis for axis in range(x.ndim) if axis not in (first, second)]
-    turned = ops.transpose(x, axes=(*rest, first, second))
-    rows, columns = turned.shape[-2:]
-    places = np.diagonal(np.arange(rows * columns).reshape(rows, columns), offset)
-    flat = ops.reshape(turned, shape=(*turned.shape[:-2], rows * columns))
-    return ops.take(flat, constant(np.array(places)), axis=len(rest))
-
-
-def _trace(wanted: Any, x: Value, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
-    return ops.sum(_diagonal(wanted, x, offset, axis1, axis2), axis=(x.ndim - 2,), keepdims=False)
-
-
-def _diag(wanted: Tensor, v: Value, k: int = 0) -> Value:
-    if v.ndim == 2:
-        return _diagonal(wanted, v, k)
-    places = np.diagonal(np.arange(math.prod(wanted.shape)).reshape(wanted.shape), k)
-    placed = ops.scatter_add(v, constant(np.array(places)), axis=0, shape=(math.prod(wanted.shape),))
-    return ops.reshape(placed, shape=wanted.shape)
-
-
-def _norm(wanted: Tensor, x: Value, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Optional[Value]:
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if type(axis) is int else tuple(axis)
-    if ord is not None and not (ord == 2 and len(axes) == 1):
-        return None
-    return ops.sqrt(ops.sum(ops.square(x), axis=tuple(sorted(each % x.ndim for each in axes)), keepdims=keepdims))
-
-
-def _outer(wanted: Tensor, a: Value, b: Value) -> Value:
-    rows, columns = wanted.shape
-    return ops.broadcast_to(ops.reshape(a, shape=(rows, 1)), shape=wanted.shape) * ops.broadcast_to(
-        ops.reshape(b, shape=(1, columns)), shape=wanted.shape)
-
-
 # Writes -------------------------------------------------------------------------------------------------------------------
 
 
@@ -145,11 +110,6 @@ _ROWS: Tuple[Row, ...] = (
     Row(lambda wanted, a: ops.det(a), (np.linalg.det,), is_exact=False),
     Row(_solution, (np.linalg.solve,), is_exact=False),
     Row(_factor, (np.linalg.cholesky,), is_exact=False),
-    Row(_norm, (np.linalg.norm,), is_exact=False),
-    Row(_outer, (np.outer,), is_exact=False),
-    Row(_diag, (np.diag,), is_exact=False),
-    Row(_diagonal, (np.diagonal, ("method", "diagonal")), is_exact=False),
-    Row(_trace, (np.trace, ("method", "trace")), is_exact=False),
     Row(functools.partial(_written, write_at), (write_at,), is_exact=False, takes_numbers=True),
     Row(functools.partial(_written, write_at_checked), (write_at_checked,), is_exact=False, takes_numbers=True),
 )

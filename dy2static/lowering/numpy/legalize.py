@@ -4,11 +4,12 @@ from __future__ import annotations
 import functools
 import weakref
 from dataclasses import replace
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Mapping, Optional, Sequence
 
 import numpy as np
 
 from ...ir.building import Builder, building, constant
+from ...ir.dims import SizeNeeded
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Tensor
 from ...ops import scalar
@@ -16,7 +17,7 @@ from ...ops.creation import full
 from ...ops.scalar import tensor_to_scalar
 from ...runtime.host_calls import Call, fill
 from .operands import as_arrays
-from .table import OF_NUMBERS, fixed_array, found, lower_numpy, on_request_row
+from .table import OF_NUMBERS, Row, fixed_array, found, lower_numpy, on_request_row
 
 #: Elements up to which an array that a call makes of nothing is a constant.
 LARGEST = 4096
@@ -56,17 +57,17 @@ def _as_ops(node: Node) -> Optional[List[Node]]:
         return None                                     # a check, which gives nothing
     (type_, *others) = [value.type for value in node.outputs]
     is_python = not others and isinstance(type_, Scalar) and type_.kind != "numpy"
-    return _of_numbers(node) if is_python else by_rule(node, _lowered)
+    return _of_numbers(node) or by_rule(node, _lowered) if is_python else by_rule(node, _lowered)
 
 
 def by_rule(node: Node, lowered: Callable[[Call, Sequence[Value], Tensor], Optional[Value]]) -> Optional[List[Node]]:
-    """Nodes that compute the one array or NumPy scalar that a call gives, by a function that builds them; None where it gives None.
+    """Nodes that compute the one array or number that a call gives, by a function that builds them; None where it gives None.
 
-    lowered: takes the call, its operands and the type of the array, without axes for a scalar.
+    lowered: takes the call, its operands and the type of the array, without axes for a number.
     """
     call, (value, *others) = node.attrs["call"], node.outputs
     type_ = value.type
-    is_number = isinstance(type_, Scalar) and type_.kind == "numpy"
+    is_number = isinstance(type_, Scalar)
     if others or not is_number and not isinstance(type_, Tensor) or type_.dtype.kind not in "biuf":
         return None
     builder = Builder("call")
@@ -77,8 +78,22 @@ def by_rule(node: Node, lowered: Callable[[Call, Sequence[Value], Tensor], Optio
         if result is None or result.type != wanted or result not in {v for n in builder.nodes for v in n.outputs}:
             return None
         if is_number:
-            result = tensor_to_scalar(result)
-    return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+            result = (tensor_to_scalar if type_.kind == "numpy" else scalar.item)(result)
+            if result.type != type_:
+                return None
+    made = _needed(builder.nodes, result)               # a rule that declines leaves nodes
+    return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in made]
+
+
+def _needed(nodes: Sequence[Node], result: Value) -> List[Node]:
+    """The nodes that a result is computed by."""
+    kept: List[Node] = []
+    read = {result}
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.outputs):
+            kept.append(node)
+            read.update(node.inputs)
+    return kept[::-1]
 
 
 def _computed(call: Call, wanted: Tensor) -> Optional[Value]:
@@ -94,17 +109,26 @@ def _computed(call: Call, wanted: Tensor) -> Optional[Value]:
 
 def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Value]:
     if not inputs:
-        return _computed(call, wanted)
+        value = _computed(call, wanted)
+        if value is not None:
+            return value
     function = key_of(call.function)
     row = on_request_row(call, function)
-    operands = inputs if row is not None and row.takes_numbers else as_arrays(inputs, wanted)
+    if row is not None:
+        operands = inputs if row.takes_numbers else as_arrays(inputs, wanted)
+        asked = _asked(row, wanted, fill(call.args, operands), fill(call.kwargs, operands))
+        if asked is not None:
+            return asked
+    operands = as_arrays(inputs, wanted)
     args, kwargs = fill(call.args, operands), fill(call.kwargs, operands)
-    if row is None:
-        return lower_numpy(function, tuple(constant(x) if isinstance(x, np.generic) else x for x in args), kwargs, wanted,
-                           of_any_size=True)
+    return lower_numpy(function, tuple(constant(x) if isinstance(x, np.generic) else x for x in args), kwargs, wanted,
+                       of_any_size=True)
+
+
+def _asked(row: Row, wanted: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[Value]:
     try:
         return row.rule(wanted, *args, **kwargs)
-    except TypeError:                                          # arguments that the rule does not know
+    except (SizeNeeded, TypeError, ValueError):                # arguments, or sizes, that the rule does not know
         return None
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from ... import ops
 from ...ir.building import constant
-from ...ir.dims import is_known
 from ...ir.graph import Value
 from ...ir.op import OpDef
 from ...ir.template import AT
@@ -19,8 +18,9 @@ from .operands import is_array, is_basic, operand, operands
 
 
 def item_at(type_: Tensor, x: Any, key: Any) -> Optional[Value]:
-    """``x[key]`` where the key holds ints and slices, also ints and arrays of ints that only the run knows."""
-    place = place_in(x, key)
+    """``x[key]`` where the key holds ints, slices and lists of ints, also ints and arrays of ints that only the run knows."""
+    entries = tuple(map(_listed, key)) if type(key) is tuple else (_listed(key),)
+    place = place_in(x, entries)
     if place is None:
         return None
     index, numbers = place
@@ -36,6 +36,11 @@ def place_in(x: Any, key: Any) -> Optional[Tuple[Tuple[Any, ...], Tuple[Value, .
     if any(map(is_array, numbers)):
         numbers = [n if is_array(n) else ops.scalar_to_tensor(n, dtype=np.dtype("int64")) for n in numbers]
     return tuple(AT if isinstance(entry, Value) else entry for entry in entries), tuple(numbers)
+
+
+def _listed(entry: Any) -> Any:
+    """A list of ints in a key as an array of the graph."""
+    return constant(np.array(entry)) if type(entry) is list and entry and all(type(n) is int for n in entry) else entry
 
 
 def _is_basic_or_int(entry: Any) -> bool:
@@ -54,8 +59,9 @@ def number_of(function: Any) -> Optional[Rule]:
     def rule(type_: Tensor, item: Any) -> Optional[Value]:
         if not isinstance(item, Value) or type_ != Tensor((), dtype):
             return None
-        if is_array(item):
-            return ops.cast(item, dtype=dtype) if item.ndim == 0 and item.dtype.kind == dtype.kind == "f" else None
+        if item.type.kind == "numpy" if isinstance(item.type, Scalar) else is_array(item):
+            array = item if is_array(item) else ops.scalar_to_tensor(item, dtype=item.dtype)
+            return ops.cast(array, dtype=dtype) if array.ndim == 0 and array.dtype.kind == dtype.kind == "f" else None
         is_plain = item.type.kind in ("py_int", "py_float") and (dtype.kind == "f" or item.type.kind == "py_int")
         return ops.scalar_to_tensor(item, dtype=dtype) if is_plain else None
     return rule
@@ -77,13 +83,6 @@ def filled(type_: Tensor, shape: Any, fill_value: Any, dtype: Any = None) -> Opt
     return ops.broadcast_to(to_array(fill_value, dtype=type_.dtype), shape=type_.shape)
 
 
-def where(type_: Tensor, condition: Any, a: Any, b: Any) -> Optional[Value]:
-    """``np.where`` with an array of bools and two numbers."""
-    values = [operand(x, type_.dtype) for x in (a, b)]
-    is_plain = is_array(condition) and condition.dtype.kind == "b" and None not in values
-    return ops.where(condition, *values) if is_plain else None
-
-
 def power(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     """The rule of powers of floats, and of ints to exponents that are known."""
     if is_array(a) and a.dtype == type_.dtype and type(b) in (int, float) and (a.dtype.kind == "f" or b >= 0):
@@ -97,22 +96,11 @@ def ravel(type_: Tensor, x: Any, order: str = "C") -> Optional[Value]:
     return ops.reshape(x, shape=type_.shape) if is_array(x) and order == "C" else None
 
 
-def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
-    """Products of vectors and matrices of floats."""
-    if not (is_array(a) and is_array(b)) or a.dtype != b.dtype or a.dtype.kind != "f" or not {a.ndim, b.ndim} <= {1, 2}:
-        return None
-    if a.ndim == b.ndim == 2:
-        return ops.matmul(a, b)
-    if b.ndim == 1:
-        return ops.sum(a * (b if a.ndim == 1 else ops.broadcast_to(b, shape=a.shape)), axis=(a.ndim - 1,))
-    return ops.reshape(ops.matmul(ops.reshape(a, shape=(1, *a.shape)), b), shape=(b.shape[1],))
-
-
 def triangle(lower: bool) -> Rule:
     """The rule of ``np.tril`` or ``np.triu``: zeros above, or below, a diagonal of the last two axes."""
     def rule(type_: Tensor, m: Any, k: Any = 0) -> Optional[Value]:
         if not is_array(m) or m.ndim < 2 or m.type != type_ or m.dtype.kind not in "biuf" or type(k) is not int \
-                or abs(k) >= 2 ** 31 or not all(map(is_known, m.shape)):
+                or abs(k) >= 2 ** 31:
             return None
         rows, columns = m.shape[-2:]
         diagonal = ops.arange(start=k, stop=rows + k, step=1, dtype=np.dtype("int64"))
@@ -123,18 +111,13 @@ def triangle(lower: bool) -> Rule:
     return rule
 
 
-def over_bools(op: OpDef) -> Rule:
-    """The rule of ``np.all`` or ``np.any`` of bools."""
-    def rule(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
-        is_plain = is_array(x) and x.dtype.kind == "b" and (axis is None or type(axis) is int) and type(keepdims) is bool
-        return op(x, axis=axis, keepdims=keepdims) if is_plain else None
-    return rule
-
-
-def of_ints(op: OpDef) -> Rule:
-    """A quotient, or the rest, of ints of one type; a division by zero raises the flag that makes native code decline."""
+def divided(op: OpDef) -> Rule:
+    """A quotient, or the rest, of one type; a division by zero raises the flag that makes native code decline."""
     def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
-        operands = [constant(type_.dtype.type(x)) if type(x) is int and abs(x) < 2 ** 31 and x else x for x in (a, b)]
-        is_plain = type_.dtype.kind == "i" and all(is_array(x) and x.dtype == type_.dtype for x in operands)
-        return op(*operands) if is_plain else None
+        if type_.dtype.kind == "f":
+            values = operands((a, b), type_.dtype)
+            return None if values is None else op(*values)
+        numbers = [constant(type_.dtype.type(x)) if type(x) is int and abs(x) < 2 ** 31 and x else x for x in (a, b)]
+        is_plain = type_.dtype.kind == "i" and all(is_array(x) and x.dtype == type_.dtype for x in numbers)
+        return op(*numbers) if is_plain else None
     return rule

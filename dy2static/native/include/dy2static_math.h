@@ -630,6 +630,7 @@ D2S_FUNCTION float ndtr_f32(float x) { return (float)ndtr_f64((double)x); }
         return whole; } \
     D2S_FUNCTION T d2s_rounded_##s(T x, T whole) { \
         return d2s_pick_##s(d2s_bits_##s(F(x)) < d2s_bits_##s(point), d2s_with_sign_##s(whole, x), x); } \
+    D2S_FUNCTION T rint_##s(T x) { T part; return d2s_rounded_##s(x, d2s_whole_##s(x, &part)); } \
     D2S_FUNCTION T floor_##s(T x) { \
         T part, whole = d2s_whole_##s(x, &part); \
         return d2s_rounded_##s(x, whole - d2s_pick_##s(positive_##s(part), 1, 0)); } \

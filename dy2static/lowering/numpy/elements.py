@@ -1,0 +1,209 @@
+"""Rules for functions of each element that several ops compute.  They are for backends that ask: the last bits may differ."""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ... import ops
+from ...ir.building import constant
+from ...ir.graph import Value
+from ...ir.op import OpDef
+from ...ir.types import Tensor
+from .exact import Rule
+from .operands import is_array, operand, operands
+
+#: The most values that an array is compared with one by one.
+_MOST_COMPARED = 64
+
+
+def in_result_dtype(op: Any, kinds: str = "f") -> Rule:
+    """The rule of a function that computes in the dtype of its result: arrays, numbers and NumPy's numbers are cast to it."""
+    def rule(type_: Tensor, *args: Any) -> Optional[Value]:
+        values = _cast(args, type_.dtype) if type_.dtype.kind in kinds else None
+        return None if values is None else op(*values)
+    return rule
+
+
+def compared(op: OpDef) -> Rule:
+    """The rule of a comparison of arrays that differ in dtype, where both fit into one."""
+    def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+        if not (is_array(a) and is_array(b)) or {a.dtype.kind, b.dtype.kind} not in ({"i"}, {"f"}, {"b", "i"}):
+            return None
+        values = _cast((a, b), np.promote_types(a.dtype, b.dtype))
+        return None if values is None else op(*values)
+    return rule
+
+
+def of_truths(op: Callable[..., Value]) -> Rule:
+    """The rule of a function of truths: an element is true if it is not zero."""
+    def rule(type_: Tensor, *args: Any) -> Optional[Value]:
+        truths = [truth(x) for x in args]
+        return None if type_.dtype.kind != "b" or any(x is None for x in truths) else op(*truths)
+    return rule
+
+
+def of_bits(op: Callable[..., Value]) -> Rule:
+    """The rule of an operator on bits, of bools."""
+    truths = of_truths(op)
+
+    def rule(type_: Tensor, *args: Any) -> Optional[Value]:
+        return truths(type_, *args) if all(is_array(x) and x.dtype.kind == "b" for x in args) else None
+    return rule
+
+
+def truth(x: Any) -> Optional[Value]:
+    """Which elements of an array are not zero."""
+    if not is_array(x) or x.dtype.kind not in "biuf":
+        return None
+    return x if x.dtype.kind == "b" else ops.not_equal(x, constant(x.dtype.type(0)))
+
+
+def tested(op: OpDef) -> Rule:
+    """The rule of a question about floats."""
+    return lambda type_, x: op(x) if is_array(x) and x.dtype.kind == "f" else None
+
+
+def isinf(x: Value) -> Value:
+    """Which elements are infinite."""
+    return ops.equal(ops.abs(x), constant(x.dtype.type(np.inf)))
+
+
+def rounded(type_: Tensor, a: Any, decimals: Any = 0) -> Optional[Value]:
+    """The rule of ``np.round`` to whole numbers."""
+    return ops.rint(a) if is_array(a) and a.dtype.kind == "f" and type(decimals) is int and decimals == 0 else None
+
+
+def nan_to_num(type_: Tensor, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Optional[Value]:
+    """The rule of ``np.nan_to_num``."""
+    if not is_array(x) or x.dtype.kind != "f" or copy is not True:
+        return None
+    largest, infinity = float(np.finfo(x.dtype).max), x.dtype.type(np.inf)
+    high, low = largest if posinf is None else posinf, -largest if neginf is None else neginf
+    numbers = [operand(given, x.dtype) for given in (nan, high, low)]
+    if any(number is None for number in numbers):
+        return None
+    y = ops.where(ops.isnan(x), numbers[0], x)
+    y = ops.where(ops.equal(x, constant(infinity)), numbers[1], y)
+    return ops.where(ops.equal(x, constant(-infinity)), numbers[2], y)
+
+
+def where(type_: Tensor, condition: Any, a: Any, b: Any) -> Optional[Value]:
+    """The rule of ``np.where`` of values that are cast, by any condition."""
+    keep, values = truth(condition), _cast((a, b), type_.dtype, needs_array=False)
+    return None if keep is None or values is None else ops.where(keep, *values)
+
+
+def selected(type_: Tensor, condlist: Any, choicelist: Any, default: Any = 0) -> Optional[Value]:
+    """The rule of ``np.select``: the first choice whose condition holds."""
+    if not all(type(items) in (list, tuple) for items in (condlist, choicelist)) or not all(
+            is_array(x) and x.dtype.kind == "b" for x in condlist):
+        return None
+    values = _cast((*choicelist, default), type_.dtype, needs_array=False)
+    if values is None:
+        return None
+    y = ops.broadcast_to(values[-1], shape=type_.shape)
+    for keep, value in reversed(list(zip(condlist, values))):
+        y = ops.where(keep, value, y)
+    return y
+
+
+def chosen(compare: OpDef) -> Rule:
+    """The rule of Python's ``max`` or ``min`` of numbers of NumPy: the first of the largest, or of the smallest."""
+    def rule(type_: Tensor, *numbers: Any) -> Optional[Value]:
+        values = operands(numbers, type_.dtype) if len(numbers) > 1 and not type_.shape else None
+        if values is None or not all(is_array(x) for x in numbers):
+            return None
+        y = values[0]
+        for value in values[1:]:
+            y = ops.where(compare(value, y), value, y)
+        return y
+    return rule
+
+
+def heaviside(x: Value, at_zero: Value) -> Value:
+    """0 below zero, 1 above, a value at zero."""
+    zero, one = (constant(x.dtype.type(n)) for n in (0, 1))
+    y = ops.where(ops.greater(x, zero), one, ops.where(ops.less(x, zero), zero, x))
+    return ops.where(ops.equal(x, zero), at_zero, y)
+
+
+def reciprocal(x: Value) -> Value:
+    """1 / x."""
+    return ops.div(constant(x.dtype.type(1)), x)
+
+
+def exp2(x: Value) -> Value:
+    """2 to the power of x."""
+    return ops.power(constant(x.dtype.type(2)), x)
+
+
+def cbrt(x: Value) -> Value:
+    """The cube root, also of negative numbers."""
+    return ops.sign(x) * ops.power(ops.abs(x), constant(x.dtype.type(1 / 3)))
+
+
+def hypot(a: Value, b: Value) -> Value:
+    """The root of the sum of squares, which does not overflow where the root does not: of the larger number, and the quotient."""
+    a, b = ops.abs(a), ops.abs(b)
+    large, small = ops.maximum(a, b), ops.minimum(a, b)
+    zero, one, infinity = (constant(large.dtype.type(n)) for n in (0, 1, np.inf))
+    quotient = small / ops.where(ops.equal(large, zero), one, large)
+    root = large * ops.sqrt(quotient * quotient + 1.0)
+    is_infinite = ops.logical_or(ops.equal(a, infinity), ops.equal(b, infinity))
+    return ops.where(is_infinite, infinity, root)
+
+
+def logaddexp(a: Value, b: Value) -> Value:
+    """log(exp(a) + exp(b)), by way of the larger of both."""
+    equal = ops.equal(a, b)
+    apart = ops.where(equal, constant(a.dtype.type(0)), a - b)
+    y = ops.maximum(a, b) + ops.log1p(ops.exp(-ops.abs(apart)))
+    return ops.where(equal, a + math.log(2), y)
+
+
+def sinc(x: Value) -> Value:
+    """sin(pi x) / (pi x), and 1 at zero; NumPy takes a small number there."""
+    y = ops.where(ops.equal(x, constant(x.dtype.type(0))), constant(x.dtype.type(1e-20)), x) * math.pi
+    return ops.sin(y) / y
+
+
+def multiplied(factor: float) -> Callable[[Value], Value]:
+    """The function that multiplies by a number."""
+    return lambda x: x * factor
+
+
+def among(type_: Tensor, element: Any, test_elements: Any) -> Optional[Value]:
+    """The rule of ``np.isin`` with a few known numbers."""
+    if not is_array(element) or type(test_elements) not in (list, tuple) or not 0 < len(test_elements) <= _MOST_COMPARED:
+        return None
+    values = [operand(item, element.dtype) for item in test_elements]
+    if any(value is None for value in values):
+        return None
+    found = [ops.equal(element, value) for value in values]
+    y = found[0]
+    for other in found[1:]:
+        y = ops.logical_or(y, other)
+    return y
+
+
+def _cast(items: Sequence[Any], dtype: np.dtype, needs_array: bool = True) -> Optional[Tuple[Value, ...]]:
+    """All operands in this dtype; None where one does not fit, or may lose something but digits."""
+    if needs_array and not any(map(is_array, items)):
+        return None
+    found = []
+    for item in items:
+        if is_array(item) and item.dtype != dtype:
+            if item.dtype.kind not in "biuf" or not np.can_cast(item.dtype, dtype, "same_kind") or (
+                    not item.ndim and item.dtype.kind == dtype.kind == "f" and item.dtype.itemsize > dtype.itemsize):
+                return None
+            item = ops.cast(item, dtype=dtype)
+        elif isinstance(item, np.generic):
+            item = constant(dtype.type(item)) if np.can_cast(item.dtype, dtype, "same_kind") else None
+        else:
+            item = operand(item, dtype)
+        if item is None:
+            return None
+        found.append(item)
+    return tuple(found)

@@ -1,0 +1,94 @@
+"""Rules for products of arrays of floats, for backends that ask: the last bits may differ from NumPy's."""
+from __future__ import annotations
+
+import string
+from typing import Any, Optional, Sequence, Tuple
+
+from ... import ops
+from ...ir.dims import equal
+from ...ir.graph import Value
+from ...ir.types import Tensor
+from .operands import is_array
+
+
+def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """Products of vectors and matrices, as of ``np.dot`` and ``np.matmul``."""
+    if not _are_floats(a, b) or not {a.ndim, b.ndim} <= {1, 2}:
+        return None
+    if a.ndim == b.ndim == 2:
+        return ops.matmul(a, b)
+    if b.ndim == 1:
+        return ops.sum(a * (b if a.ndim == 1 else ops.broadcast_to(b, shape=a.shape)), axis=(a.ndim - 1,))
+    return ops.reshape(ops.matmul(ops.reshape(a, shape=(1, *a.shape)), b), shape=(b.shape[1],))
+
+
+def matmul(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """The rule of ``np.matmul``, also of stacks of matrices."""
+    if not _are_floats(a, b) or max(a.ndim, b.ndim) < 3:
+        return dot(type_, a, b)
+    if min(a.ndim, b.ndim) < 2:
+        return None
+    stack = type_.shape[:-2]
+    return ops.matmul(*[x if x.shape[:-2] == stack else ops.broadcast_to(x, shape=stack + x.shape[-2:]) for x in (a, b)])
+
+
+def outer(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """The rule of ``np.outer``."""
+    if not _are_floats(a, b):
+        return None
+    rows, columns = type_.shape
+    return ops.broadcast_to(ops.reshape(a, shape=(rows, 1)), shape=type_.shape) * ops.broadcast_to(
+        ops.reshape(b, shape=(1, columns)), shape=type_.shape)
+
+
+def inner(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """The rule of ``np.inner``."""
+    if not _are_floats(a, b) or not a.ndim or not b.ndim:
+        return None
+    return _summed(type_, a, b, (a.ndim - 1,), (b.ndim - 1,))
+
+
+def tensordot(type_: Tensor, a: Any, b: Any, axes: Any = 2) -> Optional[Value]:
+    """The rule of ``np.tensordot``."""
+    if not _are_floats(a, b):
+        return None
+    if type(axes) is int:
+        pairs: Any = (range(a.ndim - axes, a.ndim), range(axes))
+    else:
+        is_pair = type(axes) in (tuple, list) and len(axes) == 2
+        pairs = [(each,) if type(each) is int else each for each in axes] if is_pair else None
+    if pairs is None or not all(type(axis) is int for each in pairs for axis in each):
+        return None
+    return _summed(type_, a, b, *[tuple(axis % x.ndim for axis in each) for x, each in zip((a, b), pairs)])
+
+
+def _summed(type_: Tensor, a: Value, b: Value, of_a: Tuple[int, ...], of_b: Tuple[int, ...]) -> Optional[Value]:
+    """The sum of products over pairs of axes, as one product of matrices."""
+    if len(of_a) != len(of_b) or not all(equal(a.shape[i], b.shape[j]) for i, j in zip(of_a, of_b)):
+        return None
+    kept_a, kept_b = (tuple(axis for axis in range(x.ndim) if axis not in of) for x, of in ((a, of_a), (b, of_b)))
+    left, right = _as_matrix(a, kept_a, of_a), _as_matrix(b, of_b, kept_b)
+    return ops.copy(ops.reshape(ops.matmul(left, right), shape=type_.shape))
+
+
+def _as_matrix(x: Value, rows: Sequence[int], columns: Sequence[int]) -> Value:
+    shape = tuple(Tensor(tuple(x.shape[axis] for axis in axes), x.dtype).size for axes in (rows, columns))
+    return ops.reshape(ops.transpose(x, axes=(*rows, *columns)), shape=shape)
+
+
+def einsum(type_: Tensor, subscripts: Any, *xs: Any) -> Optional[Value]:
+    """The rule of ``np.einsum`` with subscripts that have a letter for each axis."""
+    if type(subscripts) is not str or not xs or not _are_floats(*xs):
+        return None
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    inputs = tuple(given.split(","))
+    letters = "".join(inputs)
+    if not arrow:
+        output = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    if not set(letters + output) <= set(string.ascii_letters) or len(inputs) != len(xs) or len(letters) == len(output):
+        return None                                     # a diagonal, or other order, is a view
+    return ops.einsum(*xs, inputs=inputs, output=output)
+
+
+def _are_floats(*xs: Any) -> bool:
+    return all(is_array(x) and x.dtype.kind == "f" and x.dtype == xs[0].dtype for x in xs)
