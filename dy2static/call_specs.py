@@ -71,15 +71,35 @@ def leaves(spec: Any) -> Iterator[InputSpec]:
 
 
 def sharings(specs: Sequence[Any]) -> List[Sharing]:
-    """Ways in which free axes may have sizes in common, the most general first: none; the first axes; axes of one number."""
+    """Ways in which free axes may have sizes in common, the most general first.
+
+    None; the first axes; axes of one number; and then all other ways, if there are few.  Axes with a name share their size with
+    those of the same name, and with no others.
+    """
+    names = {(k, axis): name for k, spec in enumerate(leaves(list(specs))) for axis, name in enumerate(spec.size_names)}
     free = [(k, axis) for k, spec in enumerate(leaves(list(specs))) for axis, n in enumerate(spec.shape) if n is None]
     found: List[Sharing] = []
-    for rule in (lambda axis: axis, lambda axis: 0 if axis[1] == 0 else axis, lambda axis: axis[1]):
+    unnamed = [axis for axis in free if names[axis] is None]
+    rules: List[Callable[[Free], Any]] = [lambda axis: axis, lambda axis: 0 if axis[1] == 0 else axis, lambda axis: axis[1]]
+    rules += [parts.__getitem__ for parts in _partitions(unnamed)] if len(unnamed) <= _MOST_PARTED else [lambda axis: 0]
+    for rule in rules:
         groups: Dict[Any, int] = {}
-        sharing = {axis: groups.setdefault(rule(axis), len(groups)) for axis in free}
+        sharing = {axis: groups.setdefault(names[axis] or (rule(axis),), len(groups)) for axis in free}
         if sharing not in found:
             found.append(sharing)
     return found
+
+
+#: Of so many axes, all ways to share sizes are tried.
+_MOST_PARTED = 4
+
+
+def _partitions(axes: Sequence[Free]) -> List[Dict[Free, int]]:
+    """All ways to put axes into groups, those with the most groups first."""
+    found: List[Dict[Free, int]] = [{}]
+    for axis in axes:
+        found = [{**parts, axis: group} for parts in found for group in range(max(parts.values(), default=-1) + 2)]
+    return sorted(found, key=lambda parts: -len(set(parts.values())))
 
 
 def forms(specs: Sequence[Any]) -> List[Form]:
@@ -118,7 +138,7 @@ def larger_sizes_of(sharing: Sharing) -> List[List[Dict[int, int]]]:
     first = {group for (_, axis), group in sharing.items() if axis == 0}
     groups = sorted(set(sharing.values()))
     ways = (first, set()) if first and len(first) < len(groups) else (set(),) if groups else ()
-    return [[{group: group % 2 + 2 if group in kept else least + k for k, group in enumerate(groups)} for least in _LARGER]
+    return [[{group: 2 + k if group in kept else least + k for k, group in enumerate(groups)} for least in _LARGER]
             for kept in ways]
 
 

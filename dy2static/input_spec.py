@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 import types
-from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -16,7 +16,8 @@ Axis = Tuple[Tuple[Any, ...], int]
 class InputSpec:
     """The shape and dtype of one array or Variable among the arguments.
 
-    shape: for each axis an int, or None (or -1) for any size.
+    shape: for each axis an int, None (or -1) for any size, or a name: any size, which is the same wherever the name stands in the
+        specs of a call.
     dtype: a NumPy dtype or its name.
     name: the name in messages, and of the input of a saved model.
     stop_gradient: if True, a saved model computes no gradient for this input.
@@ -24,13 +25,15 @@ class InputSpec:
     Raises `SignatureError` for an invalid shape or dtype.
     """
 
-    def __init__(self, shape: Sequence[Optional[int]], dtype: Any = "float32", name: Optional[str] = None,
+    def __init__(self, shape: Sequence[Union[int, str, None]], dtype: Any = "float32", name: Optional[str] = None,
                  stop_gradient: bool = False):
         if not isinstance(shape, (tuple, list)):
             raise SignatureError(f"the shape of an InputSpec is a tuple or list, not {type(shape).__name__}")
-        if not all(n is None or isinstance(n, (int, np.integer)) and n >= -1 for n in shape):
-            raise SignatureError(f"the shape of an InputSpec holds sizes and None, not {tuple(shape)}")
-        self.shape = tuple(None if n is None or n == -1 else int(n) for n in shape)
+        if not all(n is None or (n.isidentifier() if isinstance(n, str) else isinstance(n, (int, np.integer)) and n >= -1)
+                   for n in shape):
+            raise SignatureError(f"the shape of an InputSpec holds sizes, names of sizes and None, not {tuple(shape)}")
+        self.shape = tuple(None if n is None or isinstance(n, str) or n == -1 else int(n) for n in shape)
+        self.size_names = tuple(n if isinstance(n, str) else None for n in shape)
         try:
             self.dtype = np.dtype(dtype)
         except TypeError as error:
@@ -66,7 +69,7 @@ class InputSpec:
 
     def batch(self, batch_size: Optional[int]) -> "InputSpec":
         """Put an axis of this size (None: any) in front of the shape; returns the spec itself."""
-        self.shape = InputSpec((batch_size, *self.shape)).shape
+        self.shape, self.size_names = InputSpec((batch_size, *self.shape)).shape, (None, *self.size_names)
         return self
 
     def unbatch(self) -> "InputSpec":
@@ -76,11 +79,14 @@ class InputSpec:
         """
         if not self.shape:
             raise SignatureError("an InputSpec without axes has no batch")
-        self.shape = self.shape[1:]
+        self.shape, self.size_names = self.shape[1:], self.size_names[1:]
         return self
 
     def _key(self) -> Tuple[Any, ...]:
-        return self.shape, self.dtype, self.name, self.stop_gradient
+        return self._named_shape(), self.dtype, self.name, self.stop_gradient
+
+    def _named_shape(self) -> Tuple[Union[int, str, None], ...]:
+        return tuple(name or n for n, name in zip(self.shape, self.size_names))
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and self._key() == other._key()
@@ -89,7 +95,8 @@ class InputSpec:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return f"InputSpec(shape={self.shape}, dtype={self.dtype.name}, name={self.name}, stop_gradient={self.stop_gradient})"
+        return (f"InputSpec(shape={self._named_shape()}, dtype={self.dtype.name}, name={self.name}, "
+                f"stop_gradient={self.stop_gradient})")
 
 
 def free_axes(specs: Sequence[Any], names: Sequence[str]) -> Set[Axis]:

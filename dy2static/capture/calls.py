@@ -37,6 +37,7 @@ from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.list_functions import of_array
 from ..symbolic.lists import as_staged, symbolic_items
+from ..symbolic.sizes import as_shape
 from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
@@ -210,7 +211,8 @@ class Calls:
 
     def native(self, function: Any) -> Callable:
         """Run now; arrays that it makes belong to the graph, functions it gets are staged."""
-        is_numpy = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy" or isinstance(function, np.ufunc)
+        package = (getattr(function, "__module__", None) or "").partition(".")[0]
+        is_numpy = package == "numpy" or isinstance(function, np.ufunc)
         keeps = _keeps_functions(function)
 
         def now(*args: Any, **kwargs: Any) -> Any:
@@ -232,6 +234,8 @@ class Calls:
                 return self.capture.host.call(function, args, kwargs)
             if is_numpy:
                 return self._numpy(function, args, kwargs)
+            if package == "chainer":
+                args, kwargs = tuple(map(as_shape, args)), {name: as_shape(x) for name, x in kwargs.items()}
             return adopted(self, function(*args, **kwargs))
         return now
 

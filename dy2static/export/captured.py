@@ -1,6 +1,7 @@
 """From a function or Link and what its arguments are like to an `ExportedProgram`."""
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from dataclasses import replace
@@ -146,7 +147,8 @@ class _Closing:
         if outcome.ends[0].writes and not self._keeps_state:
             raise ExportError(f"{self.subject.name} changes state between calls: {self.state.places}", self._place(),
                               "`state=True` makes arguments and results of it")
-        arguments = tuple([Argument(value, name) for name, value in self._arguments()])
+        given_sizes = itertools.chain([spec.size_names for _, spec in self._specified()], itertools.repeat(()))
+        arguments = tuple([Argument(value, name, names) for (name, value), names in zip(self._arguments(), given_sizes)])
         given = {argument.value for argument in arguments}
         values, fixed = self._results()
         for name, build in self.state.after(self._place()):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -20,8 +20,8 @@ _MOST_BYTES = 1 << 20
 #: Ops that are folded, and those of them that stay: they say in a few numbers what a constant would write out.
 _FOLDED = frozenset({"elementwise", "reduction", "view", "movement", "creation", "contraction"})
 _SHORT = frozenset({"constant", "full", "broadcast_to"})
-#: Calls that give the array they are given, perhaps in other memory: nothing outside of Python sees the difference.
-_SAME = (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.array, np.copy)
+#: Functions that give the array they are given, perhaps in other memory: nothing outside of Python sees the difference.
+_SAME = known_as("same")
 
 
 def with_known_calls(graph: Graph, known: Optional[Mapping[Value, Any]] = None) -> Graph:
@@ -73,8 +73,7 @@ def _called(call: Any, operands: Sequence[np.ndarray]) -> Optional[Sequence[Any]
     """What a call of NumPy gives; None for functions that may look at something else than their operands."""
     if operands:
         return call(*operands)                          # type: ignore[no-any-return]
-    name = getattr(call.function, "__name__", "")
-    if name in known_as("saved") and getattr(np, name, None) is call.function:
+    if _is_of_numpy(call.function, known_as("saved")):
         return call()                                   # type: ignore[no-any-return]
     value = fixed_array(call)
     return None if value is None else [value]
@@ -83,9 +82,14 @@ def _called(call: Any, operands: Sequence[np.ndarray]) -> Optional[Sequence[Any]
 def _identity(node: Node) -> Node:
     """A call that gives the array that it is given as the op that does."""
     call = node.attrs.get("call") if node.op.name in CALLS else None
-    function = getattr(call, "function", None)
-    is_same = any(function is same for same in _SAME) and [v.type for v in node.inputs] == [v.type for v in node.outputs]
+    has_types = [v.type for v in node.inputs] == [v.type for v in node.outputs]
+    is_same = has_types and _is_of_numpy(getattr(call, "function", None), _SAME)
     return replace(node, op=OPS["identity"], attrs={}) if is_same else node
+
+
+def _is_of_numpy(function: Any, names: Collection[str]) -> bool:
+    name = getattr(function, "__name__", "")
+    return name in names and getattr(np, name, None) is function
 
 
 def _constant(node: Node, output: Value, value: np.ndarray) -> Node:

@@ -17,10 +17,12 @@ class Argument:
 
     value: the input of the graph.  name: that of the parameter of the Python function, or that of its `InputSpec`; for an
     array in a list or dict, followed by its index or key: ``xs_0``, ``batch_image``.
+    size_names: the names that its `InputSpec` gives to axes.
     """
 
     value: Value
     name: str
+    size_names: Tuple[Optional[str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class Result:
 class FreeSize:
     """A size that calls choose.
 
-    name: what users read: ``batch``, or the argument and its axis, ``x_1``.  argument, axis: where a call has it.
+    name: what users read: that of the `InputSpec`, or ``batch``, or the argument and its axis, ``x_1``.
+    argument, axis: where a call has it.
     least: the smallest that the program is right for.
     """
 
@@ -90,7 +93,8 @@ def free_sizes(arguments: Sequence[Argument], least: Callable[[str], int]) -> Di
         for axis, size in enumerate(shape):
             symbol = size.symbols[0] if isinstance(size, Dim) else None
             if symbol is not None and size == Dim(symbol) and symbol not in found:
-                name = "batch" if axis == 0 and "batch" not in names else f"{argument.name}_{axis}"
+                given = argument.size_names[axis] if axis < len(argument.size_names) else None
+                name = given or ("batch" if axis == 0 and "batch" not in names else f"{argument.name}_{axis}")
                 names.add(name)
                 found[symbol] = FreeSize(name, number, axis, least(symbol))
     return found

@@ -9,7 +9,7 @@ from .table import named, read
 
 #: Functions of ``numpy``, and modules that are its attributes.
 FUNCTIONS = read("""
-saved: alltrue/1 array_equiv asarray_chkfinite asfortranarray bartlett blackman concat/2
+saved: alltrue/1 array_equiv asarray_chkfinite asfortranarray bartlett blackman concat/2 convolve correlate
     cumproduct/1 cumulative_prod/2 cumulative_sum/2 diag_indices diag_indices_from ediff1d hamming hanning histogram2d
     histogram_bin_edges histogramdd i0 ix_ kaiser lexsort matrix_transpose/2 nanargmax nanargmin nancumprod nancumsum
     nanmedian nanpercentile nanprod nanquantile packbits permute_dims/2 polyadd polydiv polyfit polymul polysub polyval
@@ -19,14 +19,14 @@ saved writes contents: copyto
 saved types: ndim
 saved types sizes: shape size
 saved follows contents: insert
-saved follows: block convolve corrcoef correlate cov gradient in1d/1 trapezoid/2 trapz/1
+saved follows: block corrcoef cov gradient in1d/1 trapezoid/2 trapz/1
 saved follows: angle argwhere atleast_1d atleast_2d atleast_3d average broadcast_arrays compress count_nonzero extract fix
     flatnonzero iscomplex isneginf isposinf isreal meshgrid nanmean nanstd nanvar ptp round_/1 sinc
 saved follows sure: imag real
 saved follows sure contents: clip dot full_like
 saved follows sure contents listed: all any concatenate max min prod stack sum
 saved follows sure contents alike: where
-saved follows sure contents constant listed sends: array asarray
+saved follows sure contents constant listed sends same: array asarray
 saved follows sure sizes: argsort astype/2 broadcast_to copy empty_like expand_dims ones_like ravel reshape squeeze swapaxes
     transpose zeros_like
 saved follows sure sizes listed: argmax argmin mean std var
@@ -34,18 +34,18 @@ saved follows sure sizes ordered: empty
 saved follows sure sizes ordered constant: eye ones zeros
 saved follows sure sizes constant: cumsum repeat tile
 saved follows sure ordered constant: full
-saved follows contents sends: asanyarray ascontiguousarray
+saved follows contents sends same: asanyarray ascontiguousarray
 saved follows contents: allclose append cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
     select vdot
 saved follows contents listed: amax amin column_stack dstack hstack vstack
-saved follows sizes: argpartition array_split choose cumprod delete diag diagonal digitize dsplit einsum flip fliplr flipud hsplit
-    indices interp median moveaxis pad partition percentile quantile roll rollaxis rot90 round searchsorted sort split take
-    take_along_axis tensordot trace tril triu vander vsplit
+saved follows sizes: argpartition choose cumprod digitize einsum flip fliplr flipud indices interp median moveaxis pad partition
+    percentile quantile roll rollaxis rot90 round searchsorted sort take take_along_axis tensordot trace tril triu vander
 saved follows sizes ordered constant: identity linspace
 saved follows alike: nonzero unique
 saved sure sizes ordered constant: arange
 saved contents: array_equal
-saved sizes: around bincount diagflat diff geomspace histogram logspace ravel_multi_index resize unravel_index unstack/2
+saved sizes: around array_split bincount delete diag diagflat diagonal diff dsplit geomspace histogram hsplit logspace
+    ravel_multi_index resize split unravel_index unstack/2 vsplit
 saved follows sizes constant: tri
 saved misleading: intersect1d poly polyder polyint roots setdiff1d setxor1d union1d
 saved alike: tril_indices triu_indices

@@ -34,6 +34,7 @@ MARKS = {
     "ordered": "gives a new array in C order",
     "constant": "makes a new array of what it is given, the same in every run where that is known",
     "listed": "takes a list as the array that NumPy makes of it",
+    "same": "of one array it gives that array, or a copy of it",
     "sends": "the function of CuPy of this name takes an array of the host, and sends it to the GPU",
     "compares": "compares",
     "state": "uses the state of a generator as a whole",

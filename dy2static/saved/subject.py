@@ -31,6 +31,9 @@ from .successors import successor_of
 #: So many states of a model follow each other that are of other kinds: before the first call, after it, after the second.
 _MOST_STATES = 4
 
+#: So many ways to share sizes are tried again with arrays in another form, and in other modes.
+_PROBABLE = 3
+
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4
 
@@ -53,6 +56,7 @@ class Subject:
         self.static: Optional[StaticFunction] = None
         self.feeds: Dict[int, str] = {}
         self.is_whole = isinstance(target, chainer.Link)        # and not one method of it
+        self._sharings: List[Sharing] = []
         target = target.function_of(target.function) if isinstance(target, TranslatedLayer) else target
         self.saved: Optional[SavedFunction] = target.static if isinstance(target, SavedMethod) else None
         if self.saved is not None:
@@ -126,6 +130,7 @@ class Subject:
         found: List[Outcome] = []
         missing: List[Missing] = []
         errors: List[SaveError] = []
+        self._sharings = self.sharings(specs)
         first = self.modes[0][0]
         for train, enable_backprop in self.modes:
             with chainer.using_config("train", train), chainer.using_config("enable_backprop", enable_backprop):
@@ -152,7 +157,7 @@ class Subject:
 
     def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
-        for sharing in self.sharings(specs):
+        for sharing in self._sharings:
             sizes, *with_ones = sizes_of(sharing)
             raised = False
             try:
@@ -167,7 +172,9 @@ class Subject:
                 with contextlib.suppress(SaveError):    # not all functions take sizes of one
                     some = {group: 1 if ones[group] == 1 else size for group, size in sizes.items()}
                     found += self._capture(specs, form, sharing, some, raised)
+            self._sharings = [sharing, *(other for other in self._sharings[:_PROBABLE] if other != sharing)]
             return found, None
+        self._sharings = self._sharings[:_PROBABLE]
         return [], error
 
     def _larger(self, specs: Sequence[Any], form: Form, sharing: Sharing) -> Optional[Tuple[List[Outcome], Dict[int, int]]]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Sequence, Tuple
+from typing import Any, Callable, Hashable, Sequence, Tuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ..runtime.host_calls import fill
 
 #: Our own functions that give an array like the first operand.
 _LIKE_FIRST = ("write_at", "write_at_checked", "overlaid")
+_DIAGONALS = (np.diag, np.diagonal)
+#: Functions of whose results the type is computed.
+_BY_RULE = frozenset((operator.getitem, np.arange, np.delete, *_DIAGONALS))
 _FOLLOWING = known_as("follows").union(("class_counts", "true_rows"), _LIKE_FIRST)
 
 
@@ -26,9 +29,11 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
     args, kwargs = template
     if getattr(function, "__name__", "") in _LIKE_FIRST:
         return types[args[0].index]
-    if function is not operator.getitem and function is not np.arange:
+    if not isinstance(function, Hashable) or function not in _BY_RULE:
         return None
     filled = fill(args, [t if isinstance(t, Dim) else Value(t) for t in types])
+    if function in _DIAGONALS or function is np.delete:
+        return _part(function, *filled, **kwargs)
     if function is operator.getitem and isinstance(filled[0], Value) and _is_basic(filled[1]):
         index = filled[1] if isinstance(filled[1], tuple) else (filled[1],)
         op, of = OPS["getitem"], filled[0].type
@@ -40,6 +45,28 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
         if type(step) is int and step > 0:
             return Tensor((maximum(0, (stop - start + step - 1) // step),), np.arange(1, **kwargs).dtype)
     return None
+
+
+def _part(function: Callable, x: Any, *rest: Any, **named: Any) -> Any:
+    """The type of a diagonal, of a matrix with this diagonal, or of an array without some places along an axis."""
+    given = dict(zip(("obj", "axis") if function is np.delete else ("offset", "axis1", "axis2"), rest), **named)
+    if not isinstance(x, Value) or not isinstance(x.type, Tensor):
+        return None
+    if function is np.delete:
+        places, axis = given.get("obj"), given.get("axis")
+        places = [places] if type(places) is int else places
+        are_known = type(places) is list and all(type(place) is int and place >= 0 for place in places)
+        if not are_known or type(axis) is not int:
+            return None
+        axis %= x.ndim
+        return Tensor((*x.shape[:axis], x.shape[axis] - len(set(places)), *x.shape[axis + 1:]), x.dtype)
+    offset, *axes = (given.get(name, default) for name, default in (("k", given.get("offset", 0)), ("axis1", 0), ("axis2", 1)))
+    if not all(type(n) is int for n in (offset, *axes)):
+        return None
+    if x.ndim == 1:
+        return Tensor((x.shape[0] + abs(offset),) * 2, x.dtype) if function is np.diag else None
+    op = OPS["diagonal"]
+    return op.infer(x.type, **op.canonical(x.type, offset=offset, axes=tuple(axes)))    # type: ignore[misc]
 
 
 def follows(function: Callable, name: str, template: Tuple[Any, Any], sizes: Sequence[Dim]) -> bool:

@@ -113,6 +113,11 @@ class Shape(tuple):
 _TRUTHS = (bool, np.bool_)
 
 
+def as_shape(item: Any) -> Any:
+    """A tuple with sizes that are not known as a `Shape`, which Chainer's functions compare; anything else as it is."""
+    return Shape(item) if type(item) is tuple and any([type(n) is Size for n in item]) else item
+
+
 def sizes(capture: CaptureContext, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """A shape with `Size` for what is not known."""
     if not any(isinstance(n, Dim) for n in shape):
@@ -125,6 +130,8 @@ _TRIALS = (5, 7, 11, 2, 1)
 
 #: More of them, for what takes no memory: whether something is too large shows with these.
 _LARGE = (97, 1009, 1000003)
+#: Arrays of more elements than this are not tried: NumPy counts no further.
+_MOST_ELEMENTS = 2 ** 56
 
 
 def without_sizes(item: Any) -> Any:
@@ -198,9 +205,12 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
     if not tried:
         node._check_data_type_forward(tuple(map(typed, types)))
     for bindings in tried:
+        numbered = [bound(t, bindings) for t in types]
+        if any(isinstance(t, Tensor) and t.size > _MOST_ELEMENTS for t in numbered):
+            continue
         node.__dict__.update({name: bound(item, bindings) for name, item in own.items()})
         try:
-            node._check_data_type_forward(tuple([typed(bound(t, bindings)) for t in types]))
+            node._check_data_type_forward(tuple(map(typed, numbered)))
         except Exception as error:                      # functions of the user's check as they like
             if all(symbol.startswith(FREE) for symbol in bindings):
                 raise SizeNeeded("whether an array fits", sum(map(Dim, bindings))) from error

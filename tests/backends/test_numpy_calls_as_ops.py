@@ -51,7 +51,7 @@ REDUCTIONS = {
     "truths": lambda x, i: (np.any(x), np.all(x, axis=(0, 1)), np.logical_and.reduce(x), np.logical_or.reduce(x > 0, axis=1), np.count_nonzero(x), np.count_nonzero(x > 0, axis=1)),
     "places": lambda x, i: (x.argmax(), np.argmin(x), np.argmax(x, axis=1, keepdims=True), np.argmax(i)),
     "median": lambda x, i: (np.median(x, axis=1), np.median(x[:, :4], axis=1, keepdims=True), np.median(x[0])),
-    "quantiles": lambda x, i: (np.quantile(x, 0.3, axis=1), np.percentile(x, 50, axis=1), np.percentile(x[0], 100)),
+    "quantiles": lambda x, i: (np.quantile(x, 0.3, axis=1), np.percentile(x, 50, axis=1), np.percentile(x[:1], 100, axis=1)),
     "without NaN": lambda x, i: (np.nansum(x, axis=1), np.nanmean(x, axis=1)),
     "norms": lambda x, i: (np.linalg.norm(x, axis=1), np.linalg.norm(x), np.linalg.norm(x, 1, axis=1), np.linalg.norm(x, np.inf, axis=1, keepdims=True), np.linalg.norm(x, "fro")),
     "differences": lambda x, i: (np.diff(x), np.diff(i)),

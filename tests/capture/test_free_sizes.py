@@ -395,6 +395,11 @@ PARTS = {
     "repeated and cut": (lambda x: np.repeat(x.array, 3, axis=0)[:40], 3), "squeezed": (lambda x: x.array[:len(x) // 8].squeeze(), None),
     "squeezed rest": (lambda x: np.squeeze(x.array[11:]), None), "sorted and cut": (lambda x: np.sort(x.array[:, 0])[:13], 3),
     "matrix": (lambda x: np.eye(len(x), 30)[:, :12], 3), "diagonal": (lambda x: np.eye(len(x), 30).diagonal() * 1, None),
+    "diagonal by a function": (lambda x: np.diagonal(np.eye(len(x), 30)) * 1, None), "diagonal matrix": (lambda x: np.diag(x.array[:, 0], -2), 3),
+    "some deleted": (lambda x: np.delete(x.array, [0, 3], axis=0), 4), "partitioned": (lambda x: np.sort(np.partition(x.array, 3, axis=0)[:3], axis=0), 4),
+    "interpolated": (lambda x: np.interp(x.array[:, 0], [-1, 0, 1], [2, 3, 5]), 3), "classes": (lambda x: np.digitize(x.array[:, 0], [-0.5, 0.5]), 3),
+    "chosen": (lambda x: np.select([x.array > 0.5, x.array < 0], [x.array, -x.array], 2), 3), "appended": (lambda x: np.append(x.array, x.array[:3], axis=0), 3),
+    "slopes": (lambda x: np.gradient(x.array, axis=0), 3), "area": (lambda x: np.cov(x.array), 3),
     "splits": (lambda x: np.array_split(x.array, [12])[0], None), "resized": (lambda x: np.resize(x.array, 12), None),
     "same convolution": (lambda x: np.convolve(x.array[:, 0], np.ones(14), "same"), None),
     "deleted": (lambda x: np.delete(x.array, np.s_[:14], axis=0), None),
@@ -435,7 +440,8 @@ NUMBERS = {
     "permutation": (lambda x: x[np.random.permutation(len(x))], True), "choice": (lambda x: x[np.random.choice(len(x), len(x))], True),
     "range of floats": (lambda x: x * np.arange(len(x), dtype="f")[:, None], True), "sorted": (lambda x: x * sorted(x.shape)[0], True),
     "in an array": (lambda x: x * float(np.array([len(x), 1]).sum()), True), "repeated": (lambda x: F.repeat(x, len(x), axis=0), True),
-    "broadcast": (lambda x: F.broadcast_to(F.sum(x, axis=0), (len(x), 2)), True), "filled up": (lambda x: F.pad(x, ((0, 300 - len(x)), (0, 0)), "constant"), False),
+    "broadcast": (lambda x: F.broadcast_to(F.sum(x, axis=0), (len(x), 2)), True),
+    "broadcast to more axes": (lambda x: F.sum(F.broadcast_to(np.eye(7, dtype="f"), (len(x), 7, 7)), axis=(1, 2))[:, None] * x, True), "filled up": (lambda x: F.pad(x, ((0, 300 - len(x)), (0, 0)), "constant"), False),
     "key": (lambda x: x * {5: 1, 3: 4}.get(len(x), 2), False), "key of a shape": (lambda x: x * {(5, 2): 3}.get(x.shape, 2), False),
     "in a set": (lambda x: x * len({len(x), 5}), False), "place in a list": (lambda x: x * [1, 2, 3, 4][min(len(x), 3)], False),
 }
@@ -558,9 +564,11 @@ def test_input_specs():
     assert repr(spec) == "InputSpec(shape=(None, 784), dtype=float32, name=x, stop_gradient=False)"
     assert spec == InputSpec((-1, 784), np.float32, "x") and len({spec, InputSpec([None, 784], "float32", "x")}) == 1
     assert InputSpec([3]).batch(None).shape == (None, 3) and InputSpec([None, 3]).unbatch().shape == (3,)
+    assert InputSpec(["n", 3, None]).shape == (None, 3, None) and "('n', 3, None)" in repr(InputSpec(["n", 3, None]))
+    assert InputSpec(["n", 3]) != InputSpec(["m", 3]) and InputSpec(["n", 3]).batch(None) == InputSpec([None, "n", 3])
     assert InputSpec.from_numpy(floats(2, 3)).shape == (2, 3)
     assert InputSpec.from_tensor(chainer.Parameter(floats(2), name="w")) == InputSpec([2], "float32", "w")
-    for shape in (3, [2.5], ["n"], [-2]):
+    for shape in (3, [2.5], ["2n"], [-2]):
         with pytest.raises(SignatureError):
             InputSpec(shape)
     with pytest.raises(SignatureError):

@@ -170,6 +170,11 @@ def test_any_batch_with_names_of_the_users():
     assert os.path.basename(__file__) in convolution.doc_string and "self.conv(x)" in convolution.doc_string
 
 
+def test_sizes_have_the_names_of_their_specs():
+    program = exported(lambda x, y: F.sum(x) + F.sum(y, axis=0), [InputSpec(["nodes", 3]), InputSpec(["edges", "width"])])
+    assert sorted(size.name for size in program.sizes.values()) == ["edges", "nodes", "width"]
+
+
 def test_sizes_as_numbers():
     def f(x):
         n, m = x.shape

@@ -486,6 +486,41 @@ def test_sizes_of_their_own(tmp_path):
         loaded(array(4, 3), array(5, 3))
 
 
+def neighbours(x, adjacency):
+    degree = F.sum(adjacency, axis=1) + 1
+    return F.matmul(adjacency * F.broadcast_to(F.expand_dims(degree, 1), adjacency.shape), x)
+
+
+def within_lengths(x, n):
+    keep = np.arange(x.shape[1])[None, :] < n[:, None]
+    return F.sum(F.where(keep, F.sum(x, axis=2), np.zeros(x.shape[:2], "f")), axis=1)
+
+
+def causal(x):
+    keep = np.broadcast_to(np.tril(np.ones((x.shape[1], x.shape[1]), bool)), (x.shape[0], 4, x.shape[1], x.shape[1]))
+    scores = F.broadcast_to(F.expand_dims(F.matmul(x, x, transb=True), 1), keep.shape)
+    return F.sum(F.where(keep, scores, np.zeros(keep.shape, "f")), axis=3)
+
+
+@pytest.mark.parametrize("function, specs, wrong", [
+    (neighbours, [InputSpec([None, 3]), InputSpec([None, None])], ((4, 3), (4, 5))),
+    (neighbours, [InputSpec(["nodes", 3]), InputSpec(["nodes", "nodes"])], ((4, 3), (5, 5))),
+    (within_lengths, [InputSpec([None, None, 4]), InputSpec([None], "int32")], ((3, 2, 4), (2,))),
+    (causal, [InputSpec([None, None, 4])], None)])
+def test_sizes_that_have_to_be_equal_are_found(function, specs, wrong, tmp_path):
+    """Also those of two axes of one array, of axes of several numbers, and those that have a name; others stay free, and small."""
+    def arrays(*shapes):
+        return [array(*shape) if spec.dtype.kind == "f" else np.arange(shape[0], dtype="i") for shape, spec in zip(shapes, specs)]
+    save(function, tmp_path / "m", specs)
+    loaded = load(tmp_path / "m")
+    for n, m in ((2, 3), (5, 4), (1, 2), (3, 1)):
+        given = arrays(*{neighbours: ((n, 3), (n, n)), within_lengths: ((n, m, 4), (n,)), causal: ((n, m, 4),)}[function])
+        np.testing.assert_allclose(loaded(*given).array, function(*given).array, rtol=1e-5)
+    if wrong is not None:
+        with pytest.raises(SignatureError):
+            loaded(*arrays(*wrong))
+
+
 def test_images_that_must_not_be_too_small(tmp_path):
     """Where windows have to fit, sizes are free from a power of two on; the batch may be one."""
     def forward(self, x):

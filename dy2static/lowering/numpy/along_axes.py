@@ -143,8 +143,8 @@ def median(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Op
 def quantile(whole: float) -> Rule:
     """The rule of ``np.quantile``; of ``np.percentile`` with ``whole=100``: between the two nearest elements."""
     def rule(type_: Tensor, x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
-        if type(q) not in (int, float) or not 0 <= q <= whole:
-            return None
+        if type(q) not in (int, float) or not 0 <= q <= whole or not type_.shape and x.dtype != type_.dtype:
+            return None                                 # of a number that is NaN, NumPy gives the dtype of the array
         return _between(type_, x, axis, keepdims, lambda n: (q / whole * (n - 1),) * 2)
     return rule
 

@@ -156,7 +156,7 @@ def hypot(a: Value, b: Value) -> Value:
 
 
 def logaddexp(a: Value, b: Value) -> Value:
-    """log(exp(a) + exp(b)), by way of the larger of both."""
+    """The logarithm of exp(a) + exp(b), by way of the larger of both."""
     equal = ops.equal(a, b)
     apart = ops.where(equal, constant(a.dtype.type(0)), a - b)
     y = ops.maximum(a, b) + ops.log1p(ops.exp(-ops.abs(apart)))
@@ -164,7 +164,7 @@ def logaddexp(a: Value, b: Value) -> Value:
 
 
 def sinc(x: Value) -> Value:
-    """sin(pi x) / (pi x), and 1 at zero; NumPy takes a small number there."""
+    """The quotient sin(pi x) / (pi x), and 1 at zero, for which NumPy takes a small number."""
     y = ops.where(ops.equal(x, constant(x.dtype.type(0))), constant(x.dtype.type(1e-20)), x) * math.pi
     return ops.sin(y) / y
 

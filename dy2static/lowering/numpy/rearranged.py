@@ -1,7 +1,7 @@
 """Rules for what NumPy does with whole arrays: other orders of axes and elements, joins, repetitions, borders.
 
-They are for backends that ask.  The rule of a function that gives a view ends in an op that does, that of one that gives a new array
-in one that does not.
+They are for backends that ask.  Where a function gives a view, so does the last op of its rule; where it gives a new array, that op
+gives no view.
 """
 from __future__ import annotations
 
