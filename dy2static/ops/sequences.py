@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.dims import maximum
 from ..ir.op import ON_HOST, declare, sample
 from ..ir.types import Tensor
-from .onnx_forms import movement
+from .onnx_forms import sequences as forms
 
 _INT = np.dtype("int64")
 _ATTRS: Dict[str, Any] = {"sizes": (1,)}
@@ -48,7 +48,7 @@ def find_places(lengths: Sequence[int]) -> Tuple[np.ndarray, ...]:
 places_of_sequences = declare(
     "sequence_places", "", _ATTRS, kind="creation", canonical=_canonical, infer=_places_infer,
     numpy="find_places({sizes})", calls=(find_places,), cupy=ON_HOST,
-    onnx=movement.of_known_sizes(find_places),
+    onnx=forms.places(find_places),
     samples=(sample(sizes=(3, 1, 4)), sample(sizes=(2,)), sample(sizes=(1, 1))),
 )
 
@@ -68,6 +68,6 @@ def find_order(lengths: Sequence[int]) -> Tuple[np.ndarray, np.ndarray]:
 order_of_sequences = declare(
     "sequence_order", "", _ATTRS, kind="creation", canonical=_canonical, infer=lambda *, sizes: (_rows(sizes), _rows(sizes)),
     numpy="find_order({sizes})", calls=(find_order,), cupy=ON_HOST,
-    onnx=movement.of_known_sizes(find_order),
+    onnx=forms.order(find_order),
     samples=(sample(sizes=(3, 1, 4)), sample(sizes=(2, 2))),
 )

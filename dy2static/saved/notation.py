@@ -14,6 +14,8 @@ from ..errors import LoadError, SaveError
 from ..ir.dims import Dim
 from ..ir.types import SCALAR_KINDS, Dynamic, Extent, Never, Scalar, Stack, Tensor, Token, Type, Union, python_scalar
 from ..ir.types import List as ListType
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.table import members
 from ..runtime.host_calls import EmptyCall, Hole
 from .expressions import SYMBOL, parsed, size_of
 from .functions import function_of, name_of
@@ -157,7 +159,9 @@ _WRITERS: Dict[Any, Callable[[Any, ArraysOut], Any]] = {
     EmptyCall: lambda value, arrays: {"of empty list": _empty_out(value.function)},
 }
 
-_OF_LISTS = {"stack": chainer.functions.stack, "concat": chainer.functions.concat}
+_OF_LISTS = {
+    **{name: getattr(chainer.functions, name) for name in ("stack", "concat", "vstack", "hstack")},
+    **{f"numpy.{name}": function for name, function in members(np, "listed", numpy_facts.FUNCTIONS)}}
 
 
 def _empty_out(function: Any) -> str:

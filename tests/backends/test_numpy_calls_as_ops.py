@@ -31,6 +31,8 @@ ARRAYS = {
     "axes": lambda x, i: (np.swapaxes(x, 0, 1), np.moveaxis(x[None], 0, -1), np.rollaxis(x, 1), np.expand_dims(x, (0, 2)), np.squeeze(x[:, None]), np.atleast_3d(x), np.atleast_2d(i)),
     "flips": lambda x, i: (np.flip(x), np.flip(x, 1), np.fliplr(x), np.flipud(x), np.rot90(x), np.rot90(x, 2), np.rot90(x, -1), np.rot90(x, 4)),
     "joins": lambda x, i: (np.vstack([i, i]), np.hstack([x, x]), np.hstack([i, i]), np.dstack([x, x]), np.column_stack([i, x]), np.append(x, x, axis=0), np.append(i, 2 * i)),
+    "joined rows": lambda x, i: (np.concatenate(x), np.concatenate(x[:, None], axis=1), np.stack(x), np.stack(x, axis=1), np.vstack(x[:, None]), np.hstack(x), np.hstack(x[:, None]),
+                                 np.dstack(x[:, None, None]), np.concatenate(np.stack([x, x]), axis=-1)),
     "repetitions": lambda x, i: (np.tile(x, 2), np.tile(x, (2, 1, 3)), np.tile(i, 1), np.repeat(x, 2), np.repeat(x, 3, axis=1), i.repeat(1)),
     "rolls": lambda x, i: (np.roll(x, 2, axis=1), np.roll(x, -1, axis=-1), np.roll(x[0], 7)),
     "borders": lambda x, i: (np.pad(x, ((0, 0), (1, 2))), np.pad(x, ((1, 0), (0, 1)), constant_values=2), np.pad(x, ((0, 0), (2, 1)), "edge"), np.pad(x, [(0, 0), (1, 3)], "reflect")),

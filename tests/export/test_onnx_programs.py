@@ -170,6 +170,36 @@ def test_any_batch_with_names_of_the_users():
     assert os.path.basename(__file__) in convolution.doc_string and "self.conv(x)" in convolution.doc_string
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_sequences_of_any_length(count, training):
+    """The tables of their rows are computed by the run; in training, rows are put into the order of dropout's draws, of which none drops here."""
+    net = L.NStepBiLSTM(2, 4, 3, 0.0)
+
+    def f(xs):
+        h, _, ys = net(None, None, list(xs))
+        return h, F.concat(ys, axis=0)
+    program = exported(f, [[InputSpec([None, 4]) for _ in range(count)]], training=training)
+    opened = session(model_of_program(program, Options(random=True)))
+    for lengths in ((2, 5, 3), (4, 4, 2), (7, 2, 7)):
+        xs = [np.random.RandomState(n).randn(n, 4).astype("f") for n in lengths[:count]]
+        with chainer.using_config("train", training), chainer.no_backprop_mode():
+            expected = leaves(f(xs))
+        found = run(opened, dict(zip([a.name for a in program.arguments], xs)))
+        for actual, wanted in zip(found.values(), expected):
+            check(actual, wanted, 1e-5)
+
+
+def test_joined_lists_of_any_length():
+    def f(x):
+        out, h = [], x
+        while float(F.sum(h).array) > 1:
+            h = h * 0.5
+            out.append(h.array)
+        return np.concatenate(out), np.vstack(out), np.stack(out, axis=1)
+    compare(f, [InputSpec([2, 3])], (np.full((2, 3), 4, "f"),), (np.full((2, 3), 0.3, "f"),), checks="leave out")
+
+
 def test_sizes_have_the_names_of_their_specs():
     program = exported(lambda x, y: F.sum(x) + F.sum(y, axis=0), [InputSpec(["nodes", 3]), InputSpec(["edges", "width"])])
     assert sorted(size.name for size in program.sizes.values()) == ["edges", "nodes", "width"]

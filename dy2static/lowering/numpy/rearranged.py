@@ -91,6 +91,9 @@ def joined(axis_of: Callable[[int], int], axes: int = 0) -> Rule:
     axis_of: the axis, of parts of this many axes.  axes: parts with fewer get axes of one element, as by ``np.atleast_2d``.
     """
     def rule(type_: Tensor, arrays: Any) -> Optional[Value]:
+        if is_array(arrays):
+            axis = axis_of(max(arrays.ndim - 1, axes))
+            return _rows_joined(type_, arrays, axis) if arrays.ndim > max(axis + 1, axes) else None
         parts = _parts(arrays, type_.dtype)
         if parts is None:
             return None
@@ -108,7 +111,9 @@ def columns(type_: Tensor, arrays: Any) -> Optional[Value]:
 
 
 def concatenated(type_: Tensor, arrays: Any, axis: Any = 0) -> Optional[Value]:
-    """The rule of ``np.concatenate`` of arrays of several dtypes."""
+    """The rule of ``np.concatenate`` of arrays of several dtypes, or of the rows of one array."""
+    if is_array(arrays):
+        return _rows_joined(type_, arrays, axis) if type(axis) is int and arrays.ndim > 1 else None
     parts = _parts(arrays, type_.dtype)
     if parts is None or type(axis) not in (int, type(None)):
         return None
@@ -116,7 +121,9 @@ def concatenated(type_: Tensor, arrays: Any, axis: Any = 0) -> Optional[Value]:
 
 
 def stacked(type_: Tensor, arrays: Any, axis: Any = 0) -> Optional[Value]:
-    """The rule of ``np.stack`` of arrays of several dtypes."""
+    """The rule of ``np.stack`` of arrays of several dtypes, or of the rows of one array."""
+    if is_array(arrays):
+        return ops.copy(_first_at(arrays, axis % arrays.ndim)) if type(axis) is int else None
     parts = _parts(arrays, type_.dtype)
     return ops.stack(*parts, axis=axis) if parts is not None and type(axis) is int else None
 
@@ -132,6 +139,16 @@ def array(type_: Tensor, items: Any, dtype: Any = None) -> Optional[Value]:
 def appended(type_: Tensor, arr: Any, values: Any, axis: Any = None) -> Optional[Value]:
     """The rule of ``np.append``."""
     return concatenated(type_, (arr, values), axis)
+
+
+def _rows_joined(type_: Tensor, x: Value, axis: int) -> Value:
+    """The rows of an array, joined along an axis that they have."""
+    return ops.copy(ops.reshape(_first_at(x, axis % (x.ndim - 1)), shape=type_.shape))
+
+
+def _first_at(x: Value, axis: int) -> Value:
+    """The array with its first axis at another place."""
+    return ops.transpose(x, axes=(*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _parts(arrays: Any, dtype: np.dtype) -> Optional[List[Value]]:

@@ -99,15 +99,6 @@ def arange(o: OnnxWriter, types: Sequence[Type], results: Sequence[Tensor], *, s
     return o.cast(o.node("Range", *map(o.size, (start, stop, step))), dtype)
 
 
-def of_known_sizes(function: Any) -> Any:
-    """Tables that a function makes of sizes, where these are numbers."""
-    def rule(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], *, sizes: Sequence[Any]) -> Tuple[Name, ...]:
-        if not all(isinstance(n, int) for n in sizes):
-            raise NotInOnnx("the lengths of sequences are only known to the run")
-        return tuple(o.constant(table) for table in function(sizes))
-    return rule
-
-
 def random(kind: str) -> Any:
     """Draws of ONNX's generator: not those of NumPy's."""
     def rule(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], *, shape: Sequence[Any], **bounds: float) -> Name:
