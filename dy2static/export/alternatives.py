@@ -82,6 +82,7 @@ class Alternatives:
     def _pick(self, decision: Value, a: Part, b: Part) -> Part:
         if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and a.value == b.value:
             return a
+        a, b = self._number(a, b), self._number(b, a)
         if not (isinstance(a, Value) and isinstance(b, Value)):
             raise Apart("whether a part is an array")
         if a is b:
@@ -94,3 +95,11 @@ class Alternatives:
             regions.append(Graph(inputs, (inputs[k],), (), "option"))
         value, = self._builder.add(ops.if_, (decision, a, b), regions=tuple(regions), name="picked")
         return value
+
+    def _number(self, part: Part, other: Part) -> Part:
+        """A known number beside one that the run computes, as a value of the graph, too."""
+        is_number = isinstance(part, Const) and type(part.value) in (bool, int, float) and isinstance(other, Value)
+        if not is_number:
+            return part
+        with building(self._builder):
+            return ops.py_constant(value=part.value)    # type: ignore[no-any-return,union-attr]

@@ -190,6 +190,18 @@ def test_sequences_of_any_length(count, training):
             check(actual, wanted, 1e-5)
 
 
+def test_a_number_that_is_known_on_one_way():
+    def f(x):
+        n = 0
+        while float(F.sum(x).array) > 1:
+            x, n = F.tanh(x) * 0.5, n + 1
+        if n > 1:
+            return F.sum(x), n, 0.5
+        return F.sum(x).array, 7, float(F.max(x).array)
+    model = compare(f, [InputSpec([3])], (vector(0.1, 0.2, 0.3),), (vector(2, 3, 4),), (vector(1, 0.5, 0.25),))
+    assert len(model.graph.output) == 3
+
+
 def test_joined_lists_of_any_length():
     def f(x):
         out, h = [], x
