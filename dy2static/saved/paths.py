@@ -17,6 +17,7 @@ from ..record.paths import (
     Argument,
     Attribute,
     CellContents,
+    ClassNamespace,
     InstanceDict,
     Item,
     Keyword,
@@ -90,6 +91,9 @@ class PathsOut:
         real = self.found(source)
         if source.parent is None or self._is_outside(source):
             return self._add(None, "object", self.objects.number(real, name_of_path(source)))
+        if not source.saved:
+            what = "attributes of " * isinstance(source, ClassNamespace) + source.describe()
+            raise SaveError(f"{what} cannot be saved", hint="keep what changes in the model")
         parent, row = source.parent, self.row(source.parent)
         owner, key = self.found(parent), source.key
         if owner is NOTHING or real is NOTHING:

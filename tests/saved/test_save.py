@@ -608,6 +608,10 @@ class Mine:
         self.y = y
 
 
+class Counts:
+    calls = 0
+
+
 def test_what_cannot_be_saved(tmp_path):
     """One message each, with the line of the user's where there is one, and nothing is left behind."""
     def with_host_call(x):
@@ -630,6 +634,11 @@ def test_what_cannot_be_saved(tmp_path):
         save(chain(lambda self, x: self.l1(x), l1=linear(None, 2)), tmp_path / "m", [InputSpec([2, 3])])
     with pytest.raises(SaveError, match="not called yet"):
         save(lambda x: x, tmp_path / "m")
+    def counted(x):                             # a file with the path to a class could not be read again
+        Counts.calls += 1
+        return x * Counts.calls
+    with pytest.raises(SaveError, match="attributes of Counts cannot be saved"):
+        save(counted, tmp_path / "m", [InputSpec([2, 3])])
     with pytest.raises(SaveError, match="a size"):
         save(lambda x: F.stack(list(x)), tmp_path / "m", [InputSpec([None, 3])])
     assert os.listdir(tmp_path) == []
