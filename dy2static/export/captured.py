@@ -20,6 +20,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
 from ..lowering.numpy.legalize import legalize_numpy_calls
 from ..lowering.numpy.selections import with_selections
+from ..ops.onnx_forms.contents import has_form
 from ..record.builds import Build, Const, FromSource, Number
 from ..record.inputs import ArrayInput, Input, NumberInput, VariableInput
 from ..record.outcome import Outcome
@@ -293,8 +294,8 @@ class _Closing:
 
     def _check(self, node: Node) -> None:
         """Raise `ExportError` for a node that needs Python."""
-        if node.op.kind == "opaque":
-            call = node.attrs.get("call")
+        call = node.attrs.get("call")
+        if node.op.kind == "opaque" and (node.op.onnx is None or not has_form(call)):
             self._refuse(str(call if call is not None else node.op.name), node.loc)
 
     def _refuse(self, what: str, at: Optional[Location]) -> NoReturn:

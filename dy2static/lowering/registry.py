@@ -75,14 +75,16 @@ def beside(array: Any, value: Value) -> Any:
 
 #: Modules of functions that take any number as NumPy does.
 _TAKING_ANY = tuple(f"chainer.functions.{name}" for name in ("math.basic_math", "math.clip", "activation.clipped_relu"))
+#: The package of those that only put a number into arrays, which may be an infinity.
+_FILLING = "chainer.functions.array."
 
 
-def _is_extreme(attribute: Any) -> bool:
+def _is_extreme(attribute: Any, fills: bool) -> bool:
     """Whether an attribute is a number for which NumPy takes another dtype than for others, or that is not finite.
 
-    False for numbers that only the run knows.
+    False for numbers that only the run knows.  fills: it is put into arrays, where an infinity is no other number.
     """
-    if not is_number(attribute) or getattr(attribute, "text", "") is None:
+    if not is_number(attribute) or getattr(attribute, "text", "") is None or fills and attribute in (math.inf, -math.inf):
         return False
     return not abs(attribute) < (2 ** 63 if isinstance(attribute, int) else 3e38)
 
@@ -92,7 +94,9 @@ def lowering_of(node: chainer.FunctionNode) -> Optional[Lowering]:
 
     None, too, for extreme hyperparameters: the function computes with them itself.
     """
-    if type(node).__module__ not in _TAKING_ANY and any(map(_is_extreme, node.__dict__.values())):
+    module = type(node).__module__
+    fills = module.startswith(_FILLING)
+    if module not in _TAKING_ANY and any([_is_extreme(attribute, fills) for attribute in node.__dict__.values()]):
         return None
     if not isinstance(node, FunctionAdapter):
         return LOWERINGS.get(type(node))

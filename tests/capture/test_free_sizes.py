@@ -222,6 +222,7 @@ FREE = {
     "attention over a batch": (attention, lambda n: (floats(n, 4, 6),)),
     "normalize": (lambda net, x: F.sum(F.normalize(net.l1(x))), lambda n: (floats(n, 6),)),
     "mean of squares": (lambda net, x, y: F.mean_squared_error(net.l1(x), y), lambda n: (floats(n, 6), floats(n, 6))),
+    "turned round": (lambda net, x: F.sum(net.l1(x[::-1])[::-1, ::-1] * F.tanh(F.flipud(x))), lambda n: (floats(n, 6),)),
     "neighbours": (lambda net, x: F.sum(x[1:] * x[:-1]) / len(x), lambda n: (floats(n + 1, 6),)),
     "lstm": (unrolled, lambda n: (floats(n, 6),)),
     "triplet": (lambda net, x, y: F.triplet(net.l1(x), y, y * x), lambda n: (floats(n, 6), floats(n, 6))),
@@ -313,7 +314,7 @@ def test_one_program_serves_all(name):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices", "images of any size",
+@pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "turned round", "indices", "images of any size",
                                   "images back", "drawn", "lstm", "over steps", "places of extremes"])
 def test_native_code_of_any_size(name):
     function, make_args = FREE[name]

@@ -202,6 +202,28 @@ def test_a_number_that_is_known_on_one_way():
     assert len(model.graph.output) == 3
 
 
+def test_masks_pick_elements():
+    """As detectors choose their boxes: arrays whose sizes the run finds out."""
+    def f(boxes, scores):
+        keep = scores.array > 0.3
+        boxes, scores = boxes.array[keep], scores.array[keep]
+        order = np.argsort(-scores)
+        boxes, scores = boxes[order], scores[order]
+        low = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+        high = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+        return boxes, scores, np.prod(np.maximum(high - low, 0), axis=2), np.nonzero(keep)[0], len(order)
+
+    def g(x):
+        x = x.array
+        return x[x > 0], x[:, x[0] > 0], np.flatnonzero(x > 1), np.argwhere(x > 1), np.where(x < 0)[1], np.unique(x.astype("i"))
+    boxes = np.random.RandomState(0).uniform(0, 5, (3, 8, 4)).astype("f")
+    scores = [vector(0.1, 0.9, 0.4, 0.35), vector(0.5, 0.2, 0.7, 0.1, 0.31, 0.99, 0.0, 0.45)]
+    compare(f, [InputSpec(["n", 4]), InputSpec(["n"])], *[(b[:len(s)], s) for b, s in zip(boxes, scores)])
+    compare(g, [InputSpec([None, 3])], *[(np.random.RandomState(n).uniform(-3, 3, (n, 3)).astype("f"),) for n in (2, 5)])
+    with pytest.raises(ExportError, match="has no form in C"):
+        dy2static.export.c(g, [InputSpec([None, 3])], "unused")
+
+
 def test_joined_lists_of_any_length():
     def f(x):
         out, h = [], x

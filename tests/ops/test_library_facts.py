@@ -91,6 +91,7 @@ OTHER_LISTS = {
     "runtime/functions.py": "the messages of errors about matrices",
     "control_flow/staging.py": "handlers of calls that transformers write",
     "export/to_c/entry.py": "the words of C and C++",
+    "ops/onnx_forms/contents.py": "forms of calls",
     "lowering/numpy/selections.py": "arithmetic through which an order that nobody sees is followed",
     "lowering/numpy/table.py": "lowerings",
     "lowering/numpy/writes.py": "lowerings of writes",

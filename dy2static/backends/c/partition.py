@@ -86,7 +86,7 @@ _OF_ANY_BATCH = frozenset((*kernels_convolution.CONVOLUTIONS, *kernels_pooling.W
 def _fits_run_sizes(node: Node) -> bool:
     """Whether C computes a node for sizes that only the run knows."""
     if node.op.name in ("getitem", "scatter_slice", "pick", "add_at", "put"):
-        return all(entry[2] == 1 or all(e is None or is_known(e) for e in entry[:2])
+        return all(entry[2] == 1 or entry[1:] == (None, -1) or all(e is None or is_known(e) for e in entry[:2])
                    for entry in node.attrs["index"] if isinstance(entry, tuple))
     if node.op.name in _OF_ANY_BATCH:
         others = tuple(v.shape[1:] for v in (*node.inputs, *node.outputs)), tuple(node.attrs.values())

@@ -137,10 +137,13 @@ def broadcast(place: Place, shape: Tuple[Size, ...]) -> Place:
 
 
 def span(start: Size, stop: Optional[Size], step: int) -> Size:
-    """How many elements a slice in its normal form has; of a size that the run knows, steps are one."""
+    """How many elements a slice in its normal form has.
+
+    Of a size that the run knows, its step is one, or minus one down to the first element.
+    """
     if is_known(start) and (stop is None or is_known(stop)):
         return len(range(start, -1 if stop is None else stop, step))
-    return stop - start
+    return start + 1 if stop is None else stop - start
 
 
 def indexed(place: Place, index: Sequence, numbers: Sequence[str] = ()) -> Place:
