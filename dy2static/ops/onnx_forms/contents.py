@@ -20,7 +20,10 @@ def has_form(call: Any) -> bool:
 
 def called(o: OnnxWriter, operand_types: Sequence[Type], results: Sequence[Type], /, *operands: Name, call: Any, types: Any,
            extents: Any = ()) -> Any:
-    """The form of a call; its operands stand in the call by their numbers."""
+    """A call that picks elements by a mask or finds their places: ``x[mask]``, ``nonzero``, ``unique``; others are refused.
+
+    Its operands stand in the call by their numbers.
+    """
     rule = _rule(call)
     if rule is None:
         raise NotInOnnx(f"{call} is no operator of ONNX")
@@ -63,9 +66,10 @@ def _rows_of_places(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any],
 
 
 def _distinct(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, *, args: Tuple) -> Name:
-    if types[0].dtype.kind == "f":
-        raise NotInOnnx("several NaN are one for NumPy")
-    return o.node("Unique", flat(o, x), sorted=1)
+    dtype = types[0].dtype
+    if not np.can_cast(dtype, np.int64):
+        raise NotInOnnx(f"distinct numbers of {dtype}, of which several NaN are one for NumPy")
+    return o.cast(o.node("Unique", flat(o, o.cast(x, np.dtype("int64"))), sorted=1), dtype)
 
 
 def _truths(o: OnnxWriter, x: Name) -> Name:
