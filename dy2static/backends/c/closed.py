@@ -6,10 +6,10 @@ from typing import Iterator, Mapping, Tuple
 
 from ...errors import ExportError
 from ...ir.c_forms import c_type
-from ...ir.dims import Size, evaluate
+from ...ir.dims import Size, described, evaluate
 from ...ir.graph import Graph, Node, Value
 from ...ir.sizes_read import dims_of, made_symbols
-from ...ir.types import Extent, Scalar
+from ...ir.types import Extent, Scalar, Tensor, Type, dims_in
 from ...lowering.numpy.legalize import legalize_numpy_calls
 from ...lowering.numpy.selections import with_selections
 from ...passes import TOGETHER, Pass, Pipeline, pretranspose, run
@@ -123,7 +123,12 @@ def describe(node: Node) -> str:
     """A node, and what it is given."""
     call = node.attrs.get("call")
     name = str(call) if call is not None else node.attrs.get("function", node.op.name)
-    return f"{name} of {', '.join([str(v.type) for v in node.inputs]) or 'nothing'}"
+    return f"{name} of {', '.join([_shown(v.type) for v in node.inputs]) or 'nothing'}"
+
+
+def _shown(type: Type) -> str:
+    """A type in words for users, who do not know the names of sizes."""
+    return f"{type.dtype} {described(type.shape)}" if any(True for _ in dims_in(type)) and isinstance(type, Tensor) else str(type)
 
 
 def is_array(value: Value) -> bool:
