@@ -157,14 +157,17 @@ class Subject:
 
     def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
-        for sharing in self._sharings:
+        for place, sharing in enumerate(self._sharings):
             sizes, *with_ones = sizes_of(sharing)
             raised = False
             try:
                 found = self._capture(specs, form, sharing, sizes)
             except SaveError as refused:
                 error = error or refused
-                larger = self._larger(specs, form, sharing) if isinstance(refused, TooSmall) else None
+                if place >= _PROBABLE - 1 and not isinstance(error, TooSmall):
+                    break                               # it is not the sizes
+                is_probable = place < _PROBABLE and isinstance(refused, TooSmall)
+                larger = self._larger(specs, form, sharing) if is_probable else None
                 if larger is None:
                     continue
                 (found, sizes), raised = larger, True
