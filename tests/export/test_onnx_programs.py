@@ -222,6 +222,9 @@ def test_masks_pick_elements():
     compare(g, [InputSpec([None, 3])], *[(np.random.RandomState(n).uniform(-3, 3, (n, 3)).astype("f"),) for n in (2, 5)])
     with pytest.raises(ExportError, match="has no form in C"):
         dy2static.export.c(g, [InputSpec([None, 3])], "unused")
+    for function in (lambda x: np.where(x.array > 0, 1, 2j), lambda x: np.unique(x.array.astype("i"), True)[1]):     # no places, no values
+        with pytest.raises(ExportError):
+            exported(function, [InputSpec([None, 3])])
 
 
 def test_joined_lists_of_any_length():

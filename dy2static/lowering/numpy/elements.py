@@ -199,6 +199,8 @@ def _cast(items: Sequence[Any], dtype: np.dtype, needs_array: bool = True) -> Op
                     not item.ndim and item.dtype.kind == dtype.kind == "f" and item.dtype.itemsize > dtype.itemsize):
                 return None
             item = ops.cast(item, dtype=dtype)
+        elif type(item) is bool and dtype.kind == "b":
+            item = constant(np.bool_(item))
         elif isinstance(item, np.generic):
             item = constant(dtype.type(item)) if np.can_cast(item.dtype, dtype, "same_kind") else None
         else:

@@ -33,7 +33,9 @@ def called(o: OnnxWriter, operand_types: Sequence[Type], results: Sequence[Type]
 def _rule(call: Any) -> Optional[Callable[..., Any]]:
     function = getattr(call, "function", None)
     function = getattr(function, "method", function)
-    is_plain = isinstance(function, Hashable) and not call.kwargs and call.args and getattr(call.args[0], "index", None) == 0
+    count = 2 if function is operator.getitem else 1         # ``np.where`` of three arguments is something else
+    is_plain = isinstance(function, Hashable) and not call.kwargs and len(call.args) == count and \
+        getattr(call.args[0], "index", None) == 0
     return _FORMS.get(function) if is_plain else None
 
 
