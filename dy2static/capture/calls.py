@@ -21,7 +21,7 @@ from ..heap.function_attributes import is_generic
 from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase, class_of
 from ..heap.objects import ShadowMeta
-from ..heap.ownership import is_converted, is_generated, is_immutable, is_left_alone, is_library
+from ..heap.ownership import fetches, is_converted, is_generated, is_immutable, is_left_alone, is_library, tells_progress
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.generators import GENERATORS
@@ -45,7 +45,7 @@ from .communication import average, communicates, is_average, refuse
 from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .generic_functions import implementation
-from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
+from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, refused_fetch, reporting
 from .host_results import check_computing
 from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls, note_order
@@ -146,7 +146,7 @@ class Calls:
         handler = HANDLERS.get(function)
         if handler is not None:
             return functools.partial(handler, self, function)
-        if is_converted(function):
+        if is_converted(function) and not (self.capture.heap.stale and tells_progress(function)):
             return self.capture.functions.staged(function)
         name = function.__module__ or ""
         if name.startswith(("chainer.", "numpy.", "six.")) or name in ("chainer", "numpy", "six"):
@@ -178,6 +178,8 @@ class Calls:
                 return functools.partial(self.capture.functions.staged(function), owner)
             if not is_shadow and isinstance(owner, SymbolicVariable) or type(owner) in OWN:
                 return functools.partial(self.builtins.sort, method) if function.__name__ == "sort" else method
+            if is_shadow and fetches(function):
+                return functools.partial(refused_fetch, self)
             if is_shadow or isinstance(owner, (chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
                 return self.native(method)
             if is_immutable(owner) and (not isinstance(owner, pathlib.PurePath) or

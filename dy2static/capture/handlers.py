@@ -66,6 +66,11 @@ def reporting() -> Tuple:
     return tuple([(id(reporter), id(reporter.observation)) for reporter in reporters[-1:]])
 
 
+def refused_fetch(calls: Calls) -> Any:
+    """The next examples of an iterator of Chainer's: it knows how far it is, and shuffles."""
+    return calls.capture.abort("`__next__` is called inside the compiled function", hint="call `__next__` outside of it")
+
+
 def host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
     """Leave a call that gives nothing to the host."""
     return calls.capture.host.call(function, args, kwargs, (), None, name=getattr(function, "name", ""))

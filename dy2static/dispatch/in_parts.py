@@ -15,7 +15,7 @@ from ..ir.graph import Node
 from ..ir.types import Tensor
 from ..options import InnerOptions, Options
 from ..parts.cuts import Cut
-from ..parts.divided import STANDARD_STEP, Divided, Parts
+from ..parts.divided import Divided, Parts
 from ..runtime.program import Program
 from .entry import Entry
 
@@ -93,7 +93,7 @@ class InParts:
     def __init__(self, function: types.FunctionType, options: Options, make: Callable[[types.FunctionType, Options, Parts], Any],
                  parts: Optional[Parts] = None):
         self.function, self.options, self.is_outermost = function, options, parts is None
-        self.gets_data = parts is not None and function is STANDARD_STEP
+        self.gets_data = parts is not None and parts.makes_step(function)
         self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, self._inner(), parts)))
         self._version, self._pays = 0, False
         self._patience = self._until_next = _FIRST_PATIENCE

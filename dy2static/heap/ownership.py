@@ -26,8 +26,11 @@ _LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "chainermn.communicato
 _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.link_hooks", "chainer.link_hook",
               "chainer.distributions", "chainer.distribution", "chainer.dataset.convert", "chainer.device_resident",
               "chainer.optimizer", "chainer.optimizers", "chainer.optimizer_hooks", "dy2static.training",
+              "chainer.training._updater", "chainer.training.updaters.standard_updater",
               "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
+#: The properties of iterators that tell how far they are, which are converted, too.
+_PROGRESS = frozenset(("current_position", "epoch", "is_new_epoch", "epoch_detail", "previous_epoch_detail", "_epoch_size"))
 #: Of whose classes the instances that are made inside have shadows, as those of the user's classes have.
 _MADE_INSIDE = ("chainer.dataset.convert", "chainer.device_resident", "chainer.backends._cpu")
 #: Whose objects are looked into as those of a user are: loaded models.
@@ -76,7 +79,21 @@ def _is_standard(name: str) -> bool:
 def is_converted(function: types.FunctionType) -> bool:
     """Whether a Python function is converted: the user's, Chainer's links, and context managers of the user's."""
     name = function.__globals__.get("__name__", "")
-    return _within(name, _CONVERTED) or not is_library(name)
+    return _within(name, _CONVERTED) or not is_library(name) or tells_progress(function)
+
+
+def tells_progress(function: types.FunctionType) -> bool:
+    """Whether a function is a property of one of Chainer's iterators that tells how far it is."""
+    return function.__name__ in _PROGRESS and _is_of_iterators(function)
+
+
+def fetches(function: types.FunctionType) -> bool:
+    """Whether a function is the method of one of Chainer's iterators that gives the next examples."""
+    return function.__name__ == "__next__" and _is_of_iterators(function)
+
+
+def _is_of_iterators(function: types.FunctionType) -> bool:
+    return function.__globals__.get("__name__", "").startswith("chainer.iterators.")
 
 
 def is_left_alone(function: types.FunctionType, entry: Any = None) -> bool:

@@ -51,11 +51,11 @@ _MOST_OF_ONE_CODE = 3
 #: As Chainer has it: somebody may replace it later.
 _LINK_CALL = chainer.Link.__call__
 
-#: What the step of a class derived from it may call; Python gets the data in it.
-STANDARD_STEP: types.FunctionType = StandardUpdater.update_core
+#: The method of an updater that makes a step; Python gets the data in it, and in what calls it.
+_STEP, _CALLS_STEP = "update_core", StandardUpdater.update
 
-#: The modules of a library whose functions call Links, which may be the user's.
-_CALLING_LINKS = ("chainer.links", "chainer.sequential")
+#: The modules of a library whose functions call Links or steps, which may be the user's.
+_CALLING = ("chainer.links", "chainer.sequential", "chainer.training.updaters.standard_updater")
 
 #: What only eager code finds its callers by.
 _LOOKING_AT_FRAMES = frozenset(("_getframe", "currentframe"))
@@ -86,6 +86,7 @@ class Parts:
         self.make, self.known = make, Known()
         self._parts: "weakref.WeakKeyDictionary[types.FunctionType, Dict[Key, Part]]" = weakref.WeakKeyDictionary()
         self._of: "weakref.WeakKeyDictionary[types.FunctionType, Part]" = weakref.WeakKeyDictionary()
+        self._made_here: "weakref.WeakSet[types.FunctionType]" = weakref.WeakSet()
         self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Optional[Compiled]]" = weakref.WeakKeyDictionary()
         self._trees: "weakref.WeakKeyDictionary[types.FunctionType, gast.FunctionDef]" = weakref.WeakKeyDictionary()
         self._idle: "weakref.WeakKeyDictionary[types.FunctionType, Compiled]" = weakref.WeakKeyDictionary()
@@ -96,7 +97,8 @@ class Parts:
         """Forget all parts."""
         with self.known.lock:
             self.known.clear()
-            for learned in (self._parts, self._of, self._routes, self._idle, self._trees, self._made, self._routing):
+            for learned in (self._parts, self._of, self._made_here, self._routes, self._idle, self._trees, self._made,
+                            self._routing):
                 learned.clear()
 
     def all(self) -> Tuple[Part, ...]:
@@ -155,7 +157,11 @@ class Parts:
 
     def is_part(self, function: types.FunctionType) -> bool:
         """Whether a function is a part of one of the user's."""
-        return function in self._of
+        return function in self._made_here
+
+    def makes_step(self, function: types.FunctionType) -> bool:
+        """Whether a function is the training step of an updater, or Chainer's method that calls it."""
+        return not self.is_part(function) and (function.__name__ == _STEP or function is _CALLS_STEP)
 
     @staticmethod
     def may_divide(function: types.FunctionType) -> bool:
@@ -175,8 +181,8 @@ class Parts:
             made = instantiate(loaded, function, dy)
             made.__defaults__ = made.__kwdefaults__ = None
             made.__annotations__ = {}
-            part = parts[run.key] = Part(made, run, owner, self.make(made, self))
-            self._of[made] = part
+            self._made_here.add(made)
+            self._of[made] = parts[run.key] = Part(made, run, owner, self.make(made, self))
         return parts[run.key]
 
     def leave_plain(self, part: Part) -> None:
@@ -253,8 +259,8 @@ class Parts:
     def _may_be_compiled(self, function: types.FunctionType) -> bool:
         """Whether a function that Python calls between parts may be compiled, and whether it is not made anew in each call."""
         module = function.__module__ or ""
-        calls_links = module.startswith(_CALLING_LINKS) or function in (UPDATE, STANDARD_STEP)
-        if is_library(module) and not calls_links or is_left_alone(function) or is_generated(function):
+        calls_users = module.startswith(_CALLING) or function is UPDATE
+        if is_library(module) and not calls_users or is_left_alone(function) or is_generated(function):
             return False
         if not _LOOKING_AT_FRAMES.isdisjoint(function.__code__.co_names):
             return False

@@ -98,7 +98,7 @@ def test_ways_to_compile(make):
     updater, models = make()
     assert_same(steps(updater, models, 4), steps(*standard(), 4))
     made = updater.update_core if make is by_method else models["main"].forward
-    assert made.cache_info().programs and not made.cache_info().fallbacks
+    assert made.stats()["programs"] and not made.stats()["fallbacks"]
 
 
 class Written(StandardUpdater):
@@ -126,6 +126,39 @@ def test_a_step_that_reads_its_device_is_compiled_but_for_the_line_with_the_data
     assert_same(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
     assert updater.update_core.stats()["cuts"] == 1 and not updater.update_core.stats()["fallbacks"]
+
+
+class Paced(Counting):
+    """A step that looks at where its updater and its iterator are."""
+
+    def update_core(self):
+        self.get_optimizer("main").alpha = 1e-2 * 0.5 ** self.epoch if self.iteration > 1 else 1e-3
+        super().update_core()
+
+
+@pytest.mark.parametrize("make", [standard, lambda: standard(Paced), lambda: gan(DCGANUpdater)], ids=["standard", "paced", "dcgan"])
+def test_a_function_that_lets_an_updater_make_its_step_runs_in_parts(make):
+    """Python gets the data; the step is compiled, and where the updater and its iterator are is read as it is eagerly."""
+    found = []
+    for compile in (lambda function: function, lambda function: to_static(function, backend="numpy")):
+        updater, models = make()
+        reporter, seen = chainer.Reporter(), []
+        for name, model in models.items():
+            reporter.add_observer(name, model)
+
+        def step():
+            with reporter.scope({}):
+                updater.update()
+                reported = reporter.observation
+            return updater.iteration, updater.epoch, updater.epoch_detail, updater.is_new_epoch, updater.previous_epoch_detail, reported
+        made = compile(step)
+        np.random.seed(3)
+        for _ in range(9):
+            *at, reported = made()
+            seen.append({"at": np.array(at, dtype=float), **{name: np.array(value.array) for name, value in reported.items()}})
+        found.append((seen, state(updater, models), np.random.rand()))
+    assert_same(found[1], found[0])
+    assert made.stats()["parts"] and not made.stats()["fallbacks"]
 
 
 @pytest.mark.parametrize("strict, make", [
