@@ -77,6 +77,15 @@ static int64_t long_pieces(const int64_t m, const int64_t pieces)
     return fit < pieces ? fit : pieces;
 }}
 
+/* Whether threads share the columns, and each packs panels of its own: where they are packed late and are enough for all threads.
+   Many rows are not read again for few panels. */
+static int by_columns(const factors *f)
+{{
+    const int64_t panels = panels_of(f->n), threads = dy_team ? dy_team->threads : 1;
+    return packs_late(f->trans_a, f->trans_b, f->m, part_of_depth(f->k)) && panels >= STRIP * threads
+           && (panels > 2 * STRIP || f->m <= TURNED_ROWS);
+}}
+
 /* body: what is done with each part of C when it is there, or null. */
 void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda,
                       const DY_T *b, int64_t ldb, DY_T beta, DY_T *c, int64_t ldc,
@@ -86,19 +95,21 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     const int turned = trans_b && !trans_a && is_turned(m, n, ldb);
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
-    if (m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared} && (!turned || (repays_kept(k) && kept_panels(&all)))
+    const int large = m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared}, late = large && !turned && by_columns(&all);
+    if (large && ((!turned && !late) || (repays_kept(k) && kept_panels(&all)))
         && large_product(&all, piece(m, long_pieces(m, pieces), EVEN_ROWS, 1)))
         return;
-    if (dy_team && work >= {shared}) {{
+    if (late)
+        dy_share_freely(some_columns, &all, n, piece(n, 1 + (n - 1) / columns_together(n, k), COLUMNS, COLUMNS + 1));
+    else if (dy_team && work >= {shared}) {{
         if (m > n || (m >= 2 * HEIGHT && !turned))
             dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : turned || trans_a ? WIDTH : EVEN_ROWS, 16));
         else {{                              /* of a turned product each piece packs all of A for itself: one for each thread */
             const int64_t few = (turned ? 1 : 3) * dy_team->threads, wanted = few < pieces ? few : pieces;
             dy_share_freely(some_columns, &all, n, piece(n, wanted, m == 1 ? 256 : m > WIDE_ROWS ? EVEN_COLUMNS : 4 * WIDTH, 2));
         }}
-        return;
-    }}
-    own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, body ? &all.after : 0);
+    }} else
+        own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, body ? &all.after : 0);
 }}
 
 void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C 
 # The kernel -----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("shape", [(1, 40, 9), (40, 1, 9), (5, 40, 64), (30, 70, 20), (150, 60, 33), (130, 600, 900), (200, 530, 8),
-                                   (150, 20, 40), (300, 4, 9), (6, 5, 0)], ids=str)
+                                   (150, 20, 40), (300, 4, 9), (6, 5, 0),
+                                   (300, 290, 900)], ids=str)
 def test_each_part_is_complete_and_comes_once(shape):
     """Whatever way a product takes: few rows, turned, panels packed as they are needed or before, parts of the depth."""
     m, n, k = shape

@@ -68,9 +68,10 @@ def test_sizes_at_the_edges_of_blocks(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("m, n, k", [(400, 1061, 400), (193, 34, 800), (200, 17, 1000), (299, 61, 130), (150, 61, 90)])
+@pytest.mark.parametrize("m, n, k", [(400, 1061, 400), (400, 385, 800), (193, 34, 800), (200, 17, 1000), (299, 61, 130), (150, 61, 90)])
 def test_products_of_many_rows(name, m, n, k):
-    """Panels of B are packed once: more of them than fit at a time, an edge that is done twice, one that is not, A read where it is."""
+    """Panels of B are packed once, before or as they are needed: more of them than fit at a time, an edge that is done twice, one that
+    is not, A read where it is."""
     address = products.address(name)
     for trans_a, trans_b in itertools.product((0, 1), (0, 1)):
         check(address, name, m, n, k, trans_a, trans_b, alpha=0.5, beta=2, pad=3)

@@ -279,6 +279,8 @@ static void vector_product(const int by_rows, const int64_t n, const int64_t k, 
     }
 }
 
+static int64_t panels_of(const int64_t columns) { return (columns + COLUMNS - 1) / COLUMNS; }
+
 /* The columns of a panel: `next` is how many come before it. */
 typedef struct {
     int64_t j, columns;
@@ -303,12 +305,26 @@ static int repays_beside(const int64_t n, const int64_t lda)
     return DY_BYTES == 64 ? few || apart : DY_BYTES == 32 && few && apart;
 }
 
+/* Whether a panel of a transposed B is packed when the first block of rows needs it: one that is longer than the first cache.  Meanwhile
+   the rows of the next one come to the second cache. */
+static int packs_late(const int trans_a, const int trans_b, const int64_t m, const int64_t depth)
+{
+    return HAS_SQUARES && trans_b && !trans_a && m > HEIGHT && depth * COLUMNS * (int64_t)sizeof(DY_T) > NEAREST_BYTES;
+}
+
+/* How many columns are made at a time where panels are packed late: about equal parts whose panels fit into memory of the thread. */
+static int64_t columns_together(const int64_t n, const int64_t k)
+{
+    const int64_t panels = panels_of(n), fit = STRIP * DEPTH / part_of_depth(k), parts = (panels + fit - 1) / fit;
+    return (panels + parts - 1) / parts * COLUMNS;
+}
+
 /* All panels of a small B, in memory of the thread; null if it is large, or has too few rows of A to be packed ahead of them. */
 static const DY_T *pack_small(const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T *b, const int64_t ldb,
                               const DY_T keep)
 {
     DY_T *const panels = at_hand(own_panel);
-    if ((m <= HEIGHT && !(trans_b && DY_BYTES == 64)) || (n + COLUMNS - 1) / COLUMNS * depth > STRIP * DEPTH)
+    if ((m <= HEIGHT && !(trans_b && DY_BYTES == 64)) || panels_of(n) * depth > STRIP * DEPTH)
         return 0;
     for (int64_t next = 0; next < n; next += COLUMNS) {
         const panel_place at = place_of(next, n, keep);
@@ -324,8 +340,9 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                          DY_T *c, const int64_t ldc, const finishing *after)
 {
     const DY_T *const block = at_hand(own_block);
-    const DY_T *const packed = ready_panels ? ready_panels : pack_small(trans_b, m, n, depth, b, ldb, keep);
     DY_T *const panel = at_hand(own_panel);
+    const int late = !ready_panels && packs_late(trans_a, trans_b, m, depth) && panels_of(n) * depth <= STRIP * DEPTH;
+    const DY_T *const packed = late ? panel : ready_panels ? ready_panels : pack_small(trans_b, m, n, depth, b, ldb, keep);
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
     const int beside = packed && !trans_a && repays_beside(n, lda);
     const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
@@ -348,6 +365,8 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 strip = next;
                 ready = next + panels * COLUMNS;
             }
+            if (late && !i)
+                pack_panel(trans_b, depth, at.columns, at.vectors * WIDTH, right, ldb, panel + next * depth);
             if (packed || next < ready) {
                 right = packed ? packed + next * depth : panel + (next - strip) * DEPTH;
                 stride = at.vectors * WIDTH;
@@ -366,7 +385,10 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
             for (int64_t height; r < rows; r += height) {
                 DY_T *to = c + (i + r) * ldc + at.j, edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
                 const DY_T *const left = a + (i + r) * lda, *const row = block + r * STRIDE;
-                const DY_T *const coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
+                const DY_T *coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
+                const int64_t ahead = next ? r : r - (HEIGHT - 3 * DY_ROWS);        /* rows of the next panel come with three tiles */
+                if (late && !i && lda == ldb && next + COLUMNS < n && ahead >= 0 && ahead < COLUMNS)
+                    coming = b + (next + COLUMNS + ahead) * ldb;
                 height = tile_rows(rows - r);
                 if (!whole && keep != 0)
                     for (int64_t s = 0; s < (rows - r < DY_ROWS ? rows - r : DY_ROWS); s++) {
@@ -388,6 +410,17 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
         }
         finish(after, i, rows, n);
     }
+}
+
+/* The same for any number of steps. */
+static void parts_product(const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t k, const DY_T alpha,
+                          const DY_T *a, const int64_t lda, const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c,
+                          const int64_t ldc, const finishing *after)
+{
+    const int64_t whole = part_of_depth(k);
+    for (int64_t l = 0; l < k; l += whole)
+        rows_product(trans_a, trans_b, m, n, k - l < whole ? k - l : whole, alpha, trans_a ? a + l * lda : a + l, lda,
+                     trans_b ? b + l : b + l * ldb, ldb, 0, l ? 1 : beta, c, ldc, l + whole < k ? 0 : after);
 }
 
 DY_GEMM_LINKAGE void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
@@ -412,21 +445,27 @@ DY_GEMM_LINKAGE void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int
             finish(after, i, rows, n);
         }
         return;
+    } else if (n > COLUMNS && packs_late(trans_a, trans_b, m, part_of_depth(k))) {
+        const int64_t columns = columns_together(n, k);
+        for (int64_t j = 0; j < n; j += columns) {
+            const finishing part = after ? (finishing){after->body, after->given, after->row, after->column + j} : (finishing){0};
+            parts_product(trans_a, trans_b, m, n - j < columns ? n - j : columns, k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc,
+                          after ? &part : 0);
+        }
+        return;
+    } else if (n > COLUMNS || m < (trans_a ? WIDTH : NARROW_ROWS)) {
+        parts_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, after);
+        return;
     } else {
         const int64_t whole = part_of_depth(k);
-        const int narrow = n <= COLUMNS && m >= (trans_a ? WIDTH : NARROW_ROWS);
         for (int64_t l = 0; l < k; l += whole) {
             const int64_t depth = k - l < whole ? k - l : whole;
             const DY_T *const left = trans_a ? a + l * lda : a + l, *const right = trans_b ? b + l : b + l * ldb, keep = l ? 1 : beta;
-            if (narrow && !trans_a)
-                narrow_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
-            else if (narrow)
+            if (trans_a)
                 narrow_turned_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
             else
-                rows_product(trans_a, trans_b, m, n, depth, alpha, left, lda, right, ldb, 0, keep, c, ldc, l + depth < k ? 0 : after);
+                narrow_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
         }
-        if (!narrow)
-            return;
     }
     finish(after, 0, m, n);
 }

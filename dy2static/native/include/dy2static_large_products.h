@@ -21,8 +21,7 @@ static inline finishing from(const factors *f, const int64_t row, const int64_t 
 
 enum {
     SLAB = 16,                  /* panels: 1.5 MiB with the longest vectors */
-    KEPT_SLAB = DY_BYTES == 64 ? 32 : SLAB,     /* panels that are kept: for more at a time, rows of A are packed less often */
-    NEAREST_BYTES = 1 << 15     /* of the first cache */
+    KEPT_SLAB = DY_BYTES == 64 ? 32 : SLAB      /* panels that are kept: for more at a time, rows of A are packed less often */
 };
 
 /* One for the process.  Who finds it taken packs panels as they are needed, which gives the same numbers. */
@@ -61,8 +60,6 @@ static factors part_at(const factors *all, const int64_t j, const int64_t column
     part.packed = packed;
     return part;
 }
-
-static int64_t panels_of(const int64_t columns) { return (columns + COLUMNS - 1) / COLUMNS; }
 
 /* Where the panels of a part are among those of all steps and columns. */
 static int64_t kept_at(const factors *all, const int64_t j, const int64_t l, const int64_t whole)

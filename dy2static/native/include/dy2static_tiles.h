@@ -33,6 +33,7 @@ enum {
     DEPTH = DY_DEPTH / sizeof(DY_T),
     HEIGHT = DY_HEIGHT * DY_ROWS,
     STRIP = 4,                                  /* panels */
+    NEAREST_BYTES = 1 << 15,                    /* of the first cache */
     NEAR_BYTES = 3 << 18,                       /* bytes of B that are taken to be in the second cache */
     STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
 };
