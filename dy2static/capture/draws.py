@@ -5,7 +5,7 @@ import collections
 import operator
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 import numpy as np
 
@@ -125,8 +125,8 @@ class Draws:
         args, kwargs = _with_hints(args), _with_hints(kwargs)
         try:
             with quiet():                               # the run will warn
-                tried = [(sizes, [flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
-                                  for filling in abstract_eval.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
+                tried = [(sizes, self._trial_draws(lambda: getattr(generator(0), name), *bound))
+                         for sizes, bound in tried_with([args, kwargs])]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
             self.capture.abort(f"`random.{name}` fails on the placeholder contents of the capture "
                                f"({type(error).__name__}: {error})")
@@ -149,14 +149,40 @@ class Draws:
         size = self.capture.expressions.size_of(item)
         return Size(self.capture, size) if isinstance(size, Dim) else item
 
-    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:
-        """A draw with made-up arrays; where those will not do, with others, or with probabilities."""
-        for made in (lambda type_: abstract_eval.stand_in(type_, filling), lambda type_: abstract_eval.stand_in(type_, 0)):
+    def _trial_draws(self, draw: Callable[[], Callable], args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Any, List[Any]]]:
+        """The structure and the leaves of draws for the fillings: at least two differ in whole numbers, which may be sizes."""
+        found, filled = [], set()
+        for filling in abstract_eval.FILLINGS:
+            numbers: List[int] = []
             try:
-                return draw(*abstract_eval.typed(args, made), **abstract_eval.typed(kwargs, made))
+                found.append(flatten(self._trial_draw(draw(), args, kwargs, filling, numbers)))
+                filled.add(numbers[0] if numbers else filling)
+            except ValueError:
+                if not numbers:
+                    raise
+        if len(filled) < 2:
+            raise ValueError("it takes few of the numbers that only the run knows")
+        return found
+
+    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int, numbers: List[int]) -> Any:
+        """A draw with made-up arrays; where those will not do, with others, or with probabilities.
+
+        numbers: gets the whole numbers among the arguments, which stay.
+        """
+        def keeping(fill: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            def made(type_: Any) -> Any:
+                if type_.shape != () or type_.dtype.kind not in "iu":
+                    return fill(type_)
+                numbers.append(int(abstract_eval.stand_in(type_, filling)))
+                return abstract_eval.stand_in(type_, filling)
+            return made
+        for fill in (lambda type_: abstract_eval.stand_in(type_, filling), lambda type_: abstract_eval.stand_in(type_, 0)):
+            try:
+                return draw(*abstract_eval.typed(args, keeping(fill)), **abstract_eval.typed(kwargs, keeping(fill)))
             except ValueError:
                 continue
-        return draw(*abstract_eval.typed(args, abstract_eval.shares), **abstract_eval.typed(kwargs, abstract_eval.shares))
+        shares = keeping(abstract_eval.shares)
+        return draw(*abstract_eval.typed(args, shares), **abstract_eval.typed(kwargs, shares))
 
 
 def _with_hints(item: Any) -> Any:

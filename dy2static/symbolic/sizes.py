@@ -179,7 +179,7 @@ _WITHOUT_SYMBOLS = frozenset((int, float, bool, str, type(None), np.ndarray))
 
 
 def bound(item: Any, bindings: Dict[str, int]) -> Any:
-    """The item with numbers for symbols; an array in place of a symbolic one."""
+    """The item with numbers for symbols; an array in place of a symbolic one, but for arrays without dimensions."""
     if isinstance(item, Dim):
         return evaluate(item.plain, bindings)
     if isinstance(item, Tensor):
@@ -190,7 +190,7 @@ def bound(item: Any, bindings: Dict[str, int]) -> Any:
         return (tuple if isinstance(item, tuple) else list)([bound(part, bindings) for part in item])
     if type(item) is dict:
         return {key: bound(part, bindings) for key, part in item.items()}
-    if type(item).__name__ == "SymbolicArray":
+    if type(item).__name__ == "SymbolicArray" and item.type.shape:
         return np.broadcast_to(np.zeros((), item.dtype), evaluate_shape(item.type.shape, bindings))
     return item
 

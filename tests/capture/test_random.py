@@ -112,6 +112,33 @@ def test_generators_of_the_user():
     assert compiled.stats()["captures"] <= 2
 
 
+def sampled(label):
+    """As targets of detection are: of too many, some that are drawn are left out."""
+    negative = np.where(label == 0)[0]
+    n = 32 - np.sum(label == 1)
+    if len(negative) > n:
+        label[np.random.choice(negative, size=len(negative) - n, replace=False)] = -1
+    return label
+
+
+def below(label):
+    """A number that is below one that only the run knows."""
+    return np.random.randint(0, np.sum(label == 1) + 1), np.random.choice(np.sum(label == 1) + 1, size=3)
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("function", [sampled, below])
+def test_draws_with_numbers_that_only_the_run_knows(function, backend):
+    labels = np.random.RandomState(0).randint(-1, 2, (4, 64)).astype(np.int32)
+    compiled = to_static(function, backend=backend)
+    for i, label in enumerate(labels):
+        (expected, state), (found, after) = [
+            (np.random.seed(i), call(label.copy()), np.random.rand())[1:] for call in (function, compiled)]
+        assert np.array_equal(np.hstack(expected), np.hstack(found)) and state == after
+    assert function is sampled or not compiled.stats()["fallbacks"] and compiled.stats()["programs"] == 1
+
+
 def test_a_seed_inside_is_set_in_every_call():
     def f(x):
         np.random.seed(3)
