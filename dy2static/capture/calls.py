@@ -45,7 +45,7 @@ from .communication import average, communicates, is_average, refuse
 from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .generic_functions import implementation
-from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, refused_fetch, reporting
+from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, refused_fetch
 from .host_results import check_computing
 from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls, note_order
@@ -94,7 +94,6 @@ class Calls:
         self.staged_codes = _StagedCodes()
         self._lowering: Set[int] = set()                # callables whose own lowering runs
         self._rules: Dict[Any, Rule] = {}               # which one is for a function; it holds throughout a capture
-        self.reporting = reporting()
 
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for ``function``."""

@@ -34,6 +34,7 @@ from .chainer_calls import ChainerCalls
 from .deciding_contents import DecidingContents
 from .dynamic_shapes import FreeSizes, SizeHistory
 from .effects import Effects
+from .entered_reporters import EnteredReporters
 from .escaping import Escaping
 from .expressions import Expressions
 from .grad_state import KeptGradients
@@ -115,6 +116,7 @@ class Capture:
         self.staging = Staging(self)
         self.unknown = HostResults(observed)
         self.reports, self.rule_states = Reports(self), RuleStates(self)
+        self.entered_reporters = EnteredReporters(self)
         self.imports = Imports(self)
         self.index_ranges, self.assigned_items = IndexRanges(self), AssignedItems(self)
         self.deciding = DecidingContents(self, fixed)

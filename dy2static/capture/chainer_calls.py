@@ -243,7 +243,9 @@ class ChainerCalls:
             own = isinstance(value, (types.FunctionType, types.MethodType)) and not is_library(value.__module__ or "")
             if own and not is_self_contained(value):
                 self.capture.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
-        if is_library(type(holder).__module__):
+        if not is_library(type(holder).__module__):
+            self.capture.entered_reporters.check_host(name_of(node))
+        else:
             holder.__dict__.update({name: _with_whole(value) for name, value in holder.__dict__.items()})
         hidden = {name: self.capture.operands.template(value, operands) for name, value in holder.__dict__.items()
                   if self.capture.operands.holds_symbolic(value)}

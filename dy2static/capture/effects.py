@@ -48,7 +48,8 @@ class Effects:
         if self.capture.builder is not self.capture.root:
             self._store_outside()
         self.capture.grad_state.write_again()
-        self.store(self._changes())
+        with self.capture.entered_reporters.left():
+            self.store(self._changes())
         self.capture.grad_state.stored()
 
     def store_writes_before(self, start: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict
 
 import chainer
 import numpy as np
@@ -17,9 +17,11 @@ from ..runtime.array_gradients import array_gradients
 from ..runtime.frames import warn
 from ..symbolic.list_functions import FUNCTIONS
 from ..symbolic.patches import REPLACEMENTS
+from ..symbolic.values import SymbolicScalar
 from .array_gradients import array_gradients as gradients_of_arrays
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
+from .entered_reporters import REPORTER_HANDLERS
 from .function_copies import copied_deeply, copied_function
 from .kernels import KERNEL_HANDLERS
 from .recurrent_calls import RECURRENT
@@ -45,25 +47,6 @@ def _refuse(what: str) -> Callable:
     def handler(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> Any:
         return calls.capture.abort(what)
     return handler
-
-
-def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
-    if calls.reporting != reporting():
-        calls.capture.abort("values are reported under a reporter or scope that is entered inside the compiled function",
-                            hint="enter it around the call")
-    calls.capture.reports.note()
-    plain = calls.capture.reports.is_plain(*args, **kwargs)
-    if plain and calls.capture.reports.is_held(*args, **kwargs):
-        return None
-    if plain:
-        args, kwargs = calls.capture.reports.apart(*args, **kwargs), {}
-    return calls.capture.host.call(function, args, kwargs, (), None, plainly=plain)
-
-
-def reporting() -> Tuple:
-    """What takes the values that are reported now: the reporter and its observation, by identity."""
-    reporters = chainer.reporter._get_reporters()
-    return tuple([(id(reporter), id(reporter.observation)) for reporter in reporters[-1:]])
 
 
 def refused_fetch(calls: Calls) -> Any:
@@ -98,6 +81,11 @@ def _cached(calls: Calls, function: Callable, descriptor: Any, item: Any, cls: t
     return known[enabled]
 
 
+def _is_scalar(calls: Calls, function: Callable, element: Any) -> Any:
+    """``np.isscalar``, which needs no number to be known."""
+    return type(element) is SymbolicScalar or calls.native(function)(element)
+
+
 def _of_parent(calls: Calls, function: Callable, hyperparameter: Any, name: str) -> Any:
     """``Hyperparameter.__getattr__``, which each update of a Parameter calls several times: what the optimizer has."""
     if "_parent" not in hyperparameter.__dict__:
@@ -113,13 +101,14 @@ HANDLERS: Dict[Any, Callable] = {
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     array_gradients: gradients_of_arrays,
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
-    chainer.report: _report,
+    **REPORTER_HANDLERS,
     chainer._get_link_hooks: lambda calls, function: calls.capture.heap.makers.link_hooks(),
     chainer.functions.forget: _forget,
     cached_property.__get__: _cached,
     chainer.initializers.generate_array:
         lambda calls, function, *args, **kwargs: calls.capture.made_parameters.array(*args, **kwargs),
     chainer.optimizer.Hyperparameter.__getattr__: _of_parent,
+    np.isscalar: _is_scalar,
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.geterr: _refuse("NumPy's error handling is read"),
     np.geterrcall: _refuse("NumPy's error handling is read"),

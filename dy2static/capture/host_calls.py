@@ -70,6 +70,8 @@ class HostCalls:
         seen = untouched = None
         if not trusted:
             looks = not is_pure(function, given)
+            if looks:
+                capture.entered_reporters.check_host(name)
             seen, untouched = capture.unknown.seen(function, args, kwargs, name, not looks)
             if looks and (any(map(capture.operands.holds_new_container, given)) or not only_reads(function, args, kwargs)):
                 self._note_changes(function, args, kwargs, name, untouched)

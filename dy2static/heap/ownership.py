@@ -29,10 +29,12 @@ _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.li
               "chainer.training._updater", "chainer.training.updaters.standard_updater",
               "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
+#: The classes of Chainer's reporters whose methods are converted, too.
+_SUMMARIES = ("Summary.", "DictSummary.", "Reporter.__init__")
 #: The properties of iterators that tell how far they are, which are converted, too.
 _PROGRESS = frozenset(("current_position", "epoch", "is_new_epoch", "epoch_detail", "previous_epoch_detail", "_epoch_size"))
 #: Of whose classes the instances that are made inside have shadows, as those of the user's classes have.
-_MADE_INSIDE = ("chainer.dataset.convert", "chainer.device_resident", "chainer.backends._cpu")
+_MADE_INSIDE = ("chainer.dataset.convert", "chainer.device_resident", "chainer.backends._cpu", "chainer.reporter")
 #: Whose objects are looked into as those of a user are: loaded models.
 _LOOKED_INTO = ("dy2static.saved.layer", "dy2static.saved.state")
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
@@ -79,7 +81,8 @@ def _is_standard(name: str) -> bool:
 def is_converted(function: types.FunctionType) -> bool:
     """Whether a Python function is converted: the user's, Chainer's links, and context managers of the user's."""
     name = function.__globals__.get("__name__", "")
-    return _within(name, _CONVERTED) or not is_library(name) or tells_progress(function)
+    return _within(name, _CONVERTED) or not is_library(name) or tells_progress(function) or \
+        name == "chainer.reporter" and function.__qualname__.startswith(_SUMMARIES)
 
 
 def tells_progress(function: types.FunctionType) -> bool:

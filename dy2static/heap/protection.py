@@ -13,9 +13,12 @@ import sys
 import types
 from typing import Any, List, NamedTuple, Tuple
 
+from chainer import Reporter
+
 from ..errors import Location
 from ..threads.quiet import quiet
 from .locations import is_user_file
+from .object_shadows import ShadowBase, class_of
 from .ownership import is_library
 
 #: Context managers of libraries that do matter when something fails inside.
@@ -107,6 +110,11 @@ def _is_harmless(block: Block, frame: Any) -> bool:
     return bool(block.managers) and all(_is_library_manager(expression, frame) for expression in block.managers)
 
 
+def _is_reporter(item: Any) -> bool:
+    """Whether an object is a reporter of Chainer's own, or its shadow."""
+    return (class_of(item) if issubclass(type(item), ShadowBase) else type(item)) is Reporter
+
+
 def _is_library_manager(expression: Any, frame: Any) -> bool:
     names: List[str] = []
     step = expression.func if isinstance(expression, ast.Call) else expression
@@ -122,8 +130,12 @@ def _is_library_manager(expression: Any, frame: Any) -> bool:
     else:
         return False
     for name in reversed(names):
-        if not isinstance(found, types.ModuleType):
-            return is_library(getattr(type(found), "__module__", "")) and name in ("init_scope",)
+        if not isinstance(found, types.ModuleType) and not issubclass(type(found), ShadowBase):
+            return is_library(getattr(type(found), "__module__", "")) and name == "init_scope"
+        if name == "scope" and _is_reporter(found):
+            return True
         found = getattr(found, name, None)
+    if _is_reporter(found):
+        return True
     module = getattr(found, "__module__", None) or ""
     return is_library(module) and getattr(found, "__name__", "") not in _MANAGERS
