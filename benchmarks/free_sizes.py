@@ -2,7 +2,7 @@
 
     python benchmarks/free_sizes.py [--threads 1]
 
-Batches of an MLP and of a small convolutional network, and sequences for an LSTM: loss and gradients, per call.  First a
+Batches of an MLP and of a small convolutional network, sequences for an LSTM, and images for a U-Net: loss and gradients, per call.  First a
 program for each size is measured (``dynamic=False``), then the one for all sizes, both as native code and as NumPy calls,
 alternately in one process.
 """
@@ -60,6 +60,24 @@ class Steps(chainer.Chain):
         return F.sum(self.fc(h) ** 2)
 
 
+class UNet(chainer.Chain):
+    """Of images whose sides are multiples of four."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.a, self.b, self.c = L.Convolution2D(3, 16, 3, pad=1), L.Convolution2D(16, 32, 3, pad=1), L.Convolution2D(32, 32, 3, pad=1)
+            self.up2, self.up1 = L.Deconvolution2D(32, 16, 2, stride=2), L.Deconvolution2D(48, 16, 2, stride=2)
+            self.out = L.Convolution2D(32, 2, 3, pad=1)
+
+    def loss(self, x, t):
+        a = F.relu(self.a(x))
+        b = F.relu(self.b(F.max_pooling_2d(a, 2)))
+        c = F.relu(self.c(F.max_pooling_2d(b, 2)))
+        h = F.concat([F.relu(self.up2(c)), b])
+        return F.mean(self.out(F.concat([F.relu(self.up1(h)), a])) ** 2)
+
+
 def step(model, loss, x, t):
     """One call and its gradients."""
     def run():
@@ -68,28 +86,30 @@ def step(model, loss, x, t):
     return run
 
 
-def candidates(model, shape, batch):
-    """By name: eager, and programs for one size and for many, on two backends."""
+def candidates(model, shape, size):
+    """By name: eager, and programs for one size and for many, on two backends.  shape: of the array for a size."""
     def data(n):
-        return np.random.rand(n, *shape).astype("f"), np.random.randint(0, 10, n).astype("i")
+        return np.random.rand(*shape(n)).astype("f"), np.random.randint(0, 10, shape(n)[0]).astype("i")
 
-    found = {"eager": step(model, model.loss, *data(batch))}
+    found = {"eager": step(model, model.loss, *data(size))}
     for backend in ("numpy", "c"):
         fixed = to_static(model.loss, backend=backend, strict=True, dynamic=False)
         free = to_static(model.loss, backend=backend, strict=True)
-        for n in (2, 3, 4):                             # the third size frees the batch
+        for n in (2, 3, 4):                             # the third size frees the axis
             step(model, free, *data(n))()
         assert free.cache_info().captures == 3
-        found[f"{backend}, one size"] = step(model, fixed, *data(batch))
-        found[f"{backend}, many sizes"] = step(model, free, *data(batch))
+        found[f"{backend}, one size"] = step(model, fixed, *data(size))
+        found[f"{backend}, many sizes"] = step(model, free, *data(size))
     return found
 
 
 print(f"{'':<28}{'eager':>10}{'NumPy: one, many sizes':>30}{'C: one, many sizes':>30}")
-MODELS = (("MLP 16-64-64-10", MLP(16, 64), (16,), 8), ("MLP 784-1000-1000-10", MLP(784, 1000), (784,), 100),
-          ("CNN 16 x 16, batch 32", CNN(), (3, 16, 16), 32), ("LSTM 64, batch 16, 20 steps", Steps(64), (16, 64), 20))
-for title, model, shape, batch in MODELS:
-    functions = candidates(model, shape, batch)
+MODELS = (("MLP 16-64-64-10", MLP(16, 64), lambda n: (n, 16), 8), ("MLP 784-1000-1000-10", MLP(784, 1000), lambda n: (n, 784), 100),
+          ("CNN 16 x 16, batch 32", CNN(), lambda n: (n, 3, 16, 16), 32),
+          ("LSTM 64, batch 16, 20 steps", Steps(64), lambda n: (n, 16, 64), 20),
+          ("U-Net, batch 4, 96 x 96", UNet(), lambda n: (4, 3, 4 * n, 4 * n), 24))
+for title, model, shape, size in MODELS:
+    functions = candidates(model, shape, size)
     eager, *rest = timing.seconds_per_call(list(functions.values()), blocks=20)
     pairs = [f"{one * 1e6:9.0f} {many * 1e6:9.0f} ({many / one:.2f})" for one, many in (rest[:2], rest[2:])]
     print(f"{title:<28}{eager * 1e6:>10.0f}{pairs[0]:>30}{pairs[1]:>30}  µs", flush=True)

@@ -135,15 +135,31 @@ def larger_sizes_of(sharing: Sharing) -> List[List[Dict[int, int]]]:
 
     For images that must not be too small.
     """
+    return [[{group: least + k for group, k in places.items()} | small for least in _LARGER] for places, small in _divided(sharing)]
+
+
+def multiples_of(sharing: Sharing) -> List[List[Dict[int, int]]]:
+    """Multiples of powers of two for the sizes, from small to large, but for those of first axes; and then for all.
+
+    For networks that halve images and double them again.
+    """
+    return [[{group: (2 * k + 3) * factor for group, k in places.items()} | small for factor in _FACTORS]
+            for places, small in _divided(sharing)]
+
+
+def _divided(sharing: Sharing) -> List[Tuple[Dict[int, int], Dict[int, int]]]:
+    """Sizes that are not those of first axes, and small numbers for the others; and then all, and none."""
     first = {group for (_, axis), group in sharing.items() if axis == 0}
-    groups = sorted(set(sharing.values()))
-    ways = (first, set()) if first and len(first) < len(groups) else (set(),) if groups else ()
-    return [[{group: 2 + k if group in kept else least + k for k, group in enumerate(groups)} for least in _LARGER]
-            for kept in ways]
+    places = {group: k for k, group in enumerate(sorted(set(sharing.values())))}
+    others = {group: k for group, k in places.items() if group not in first}
+    ways = [(others, {group: 2 + places[group] for group in first})] if first and others else []
+    return [*ways, (places, {})] if places else []
 
 
 #: What sizes are taken to be at least, one after the other.
 _LARGER = (4, 8, 16, 32, 64, 128, 256)
+#: What sizes are taken to be multiples of, one after the other.
+_FACTORS = (2, 4, 8, 16, 32, 64, 128)
 
 
 def examples(specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Mapping[int, int]) -> Tuple[Any, ...]:

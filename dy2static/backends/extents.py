@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Set, Tuple
 
-from ..ir.dims import Dim
+from ..ir.dims import Dim, as_multiple
 from ..ir.graph import Graph, Value
 from ..ir.sizes_read import made_symbols
 from ..ir.types import Extent, Tensor
@@ -38,14 +38,18 @@ def symbols_in(graph: Graph) -> Tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def symbol_sources(graph: Graph) -> List[Tuple[str, Value, int]]:
-    """For each symbol that an input shows, (symbol, input, axis); the axis is -1 for an input that is the number."""
-    found: Dict[str, Tuple[str, Value, int]] = {}
+def symbol_sources(graph: Graph) -> List[Tuple[str, Value, int, int]]:
+    """For each symbol that an input shows, (symbol, input, axis, factor): the size of the axis is so many times the symbol.
+
+    The axis is -1 for an input that is the number.
+    """
+    found: Dict[str, Tuple[str, Value, int, int]] = {}
     for value in graph.inputs:
         if isinstance(value.type, Extent):
-            found[value.type.symbol] = value.type.symbol, value, -1
+            found[value.type.symbol] = value.type.symbol, value, -1, 1
     for value in graph.inputs:
         for axis, size in enumerate(value.shape if isinstance(value.type, Tensor) else ()):
-            if isinstance(size, Dim) and (str(size),) == size.symbols:
-                found.setdefault(str(size), (str(size), value, axis))
+            multiple = as_multiple(size)
+            if multiple is not None:
+                found.setdefault(multiple[0], (multiple[0], value, axis, multiple[1]))
     return list(found.values())

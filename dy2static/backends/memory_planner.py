@@ -10,6 +10,8 @@ from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
+from ..ir.dims import Size, not_below
+
 #: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
 ALIGNMENT = 64
 
@@ -25,7 +27,7 @@ class Buffer:
 
     name: str
     type: str
-    nbytes: int
+    nbytes: Size
     first: int
     last: int
 
@@ -38,11 +40,7 @@ def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buff
 
     Quadratic in buffers.
     """
-    heads = _heads(buffers, overwriting)
-    last: Dict[int, int] = {}
-    for buffer in buffers:
-        head = heads[id(buffer)]
-        last[id(head)] = max(last.get(id(head), head.last), buffer.last)
+    heads, last = _chains(buffers, overwriting)
     chains = [buffer for buffer in buffers if heads[id(buffer)] is buffer]
     #: Of what is placed, in the order of memory: begin, end, first and last moment.
     placed, count, where = np.empty((4, len(chains)), np.int64), 0, {}
@@ -59,6 +57,38 @@ def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buff
         where[id(buffer)], count = at, count + 1
     total = int(placed[1].max(initial=0))
     return total, [where[id(heads[id(buffer)])] for buffer in buffers]
+
+
+def slots(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]] = ()) -> Tuple[List[Size], List[int]]:
+    """The sizes of pieces of memory, and the number of the piece of each buffer, for sizes that only the run knows.
+
+    Buffers share a piece that are not in use at one time and of which one is known not to be smaller.
+    overwriting: as of `arranged`.
+    """
+    heads, last = _chains(buffers, overwriting)
+    sizes: List[Size] = []
+    until: List[int] = []                               # when a piece is no longer in use
+    where: Dict[int, int] = {}
+    for buffer in sorted([b for b in buffers if heads[id(b)] is b], key=lambda b: b.first):
+        free = [k for k, moment in enumerate(until) if moment < buffer.first and (
+            not_below(sizes[k], buffer.nbytes) or not_below(buffer.nbytes, sizes[k]))]
+        number = next((k for k in free if sizes[k] == buffer.nbytes), free[0] if free else len(sizes))
+        if number == len(sizes):
+            sizes.append(buffer.nbytes)
+            until.append(0)
+        sizes[number] = buffer.nbytes if not_below(buffer.nbytes, sizes[number]) else sizes[number]
+        until[number] = last[id(buffer)]
+        where[id(buffer)] = number
+    return sizes, [where[id(heads[id(buffer)])] for buffer in buffers]
+
+
+def _chains(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]]) -> Tuple[Dict[int, Buffer], Dict[int, int]]:
+    """For each buffer the first of those that stand in one place, one after the other, and when the last of these is in use."""
+    heads, last = _heads(buffers, overwriting), {}          # type: Dict[int, Buffer], Dict[int, int]
+    for buffer in buffers:
+        head = heads[id(buffer)]
+        last[id(head)] = max(last.get(id(head), head.last), buffer.last)
+    return heads, last
 
 
 def _heads(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]]) -> Dict[int, Buffer]:

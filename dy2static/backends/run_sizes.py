@@ -1,10 +1,12 @@
 """Sizes that only the run knows, in the text of compiled code: integer variables for symbols, expressions of these elsewhere."""
 from __future__ import annotations
 
+import contextlib
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Dict, List, Set
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Set
 
-from ..ir.dims import Dim
+from ..ir.dims import Dim, less
 from ..ir.graph import Graph, Node, Value
 from ..ir.sizes_read import dims_of
 from ..ir.types import List as ListType
@@ -47,10 +49,40 @@ def name_of(symbol: str) -> str:
     return f"dim_{symbol}"
 
 
+#: The variables of quotients and maxima, in the function that is being written.
+_VARIABLES: ContextVar[Dict[Any, str]] = ContextVar("variables of sizes")
+
+
+@contextlib.contextmanager
+def size_variables() -> Iterator[None]:
+    """Quotients and maxima that `new_variables` gives names have these inside."""
+    before = _VARIABLES.set({})
+    try:
+        yield
+    finally:
+        _VARIABLES.reset(before)
+
+
+def new_variables(sizes: Iterable[Dim], fresh: Callable[[], str]) -> Iterator[str]:
+    """Lines that compute the quotients and maxima in sizes once, so that no loop computes them; fresh: gives a new name."""
+    variables = _VARIABLES.get()
+    for atom in [atom for size in sorted(sizes, key=str) for monomial, _ in size._terms for atom in monomial]:
+        if atom.kind != "symbol" and atom not in variables:
+            yield from new_variables([arg for arg in atom.args if isinstance(arg, Dim)], fresh)
+            text = _atom(atom)
+            variables[atom] = fresh()
+            yield f"const int64_t {variables[atom]} = {text};"
+
+
 def _atom(atom: Any) -> str:
     if atom.kind == "symbol":
         return name_of(atom.args[0])
+    variable = _VARIABLES.get({}).get(atom)
+    if variable is not None:
+        return variable
     texts = [str(in_c(arg)) for arg in atom.args]
+    if atom.kind == "//" and less(atom.args[0], 0) is False and less(0, atom.args[1]):
+        return f"({texts[0]} / {texts[1]})"
     function = "dy_larger" if atom.kind == "max" else "dy_floor_divide"
     result = texts[0]
     for text in texts[1:]:

@@ -16,7 +16,7 @@ from ..heap.dict_shadows import as_key
 from ..heap.global_state_guard import is_other, undrawn
 from ..heap.naming import identifier
 from ..heap.ownership import is_altered, is_library
-from ..ir.dims import Dim
+from ..ir.dims import as_multiple
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor, placed
@@ -294,8 +294,9 @@ class ChainerCalls:
     def _sized_types(self, node: chainer.FunctionNode, call: OpaqueCall, operands: List[Value]) -> Tuple:
         """The types of the results where sizes of operands are free: as they follow these in several trials.  Runs check it."""
         found, learned = [], set()
-        call.sizes = {str(n): (i, axis) for i, v in enumerate(operands) if isinstance(v.type, Tensor)
-                      for axis, n in enumerate(v.shape) if isinstance(n, Dim) and (str(n),) == n.symbols}
+        multiples = {(i, axis): as_multiple(n) for i, v in enumerate(operands) if isinstance(v.type, Tensor)
+                     for axis, n in enumerate(v.shape)}
+        call.sizes = {multiple[0]: (*place, multiple[1]) for place, multiple in multiples.items() if multiple is not None}
         if not is_library(implementation_of(node).__module__):
             self.capture.abort(f"{name_of(node)} of an array of unknown size")
         with self.trial_run():

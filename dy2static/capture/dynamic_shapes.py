@@ -1,10 +1,12 @@
 """Sizes of the caller's arrays that differ from call to call: one program serves them all."""
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..input_spec import Axis
-from ..ir.dims import FREE, Dim, Size
+from ..ir.dims import FREE, Dim, Size, as_multiple
 from .ragged_lists import Member
 
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.
@@ -16,34 +18,53 @@ _NOW = -1
 #: So many captures are remembered.
 _MOST_CAPTURES = 16
 
+#: Sizes are taken to be multiples of no higher power of two: networks halve images so often.
+_HIGHEST_FACTOR = 128
+
+
+@dataclass
+class Restrictions:
+    """Axes for which the captured function does something else, or cannot be captured, for some sizes.
+
+    raised: those that are as large as those seen, nearly, in all calls to come.
+    multiples: those that are also multiples of what all seen are multiples of.
+    fixed: those that are not free.
+    """
+
+    raised: Set[Axis] = field(default_factory=set)
+    multiples: Set[Axis] = field(default_factory=set)
+    fixed: Set[Axis] = field(default_factory=set)
+
+    def joined(self, other: "Restrictions") -> "Restrictions":
+        """These and those of the other one."""
+        return Restrictions(self.raised | other.raised, self.multiples | other.multiples, self.fixed | other.fixed)
+
 
 class SizeHistory:
     """Of one function: the shapes of the arrays in its calls, capture by capture.
 
-    refused: axes that cannot be free, because something needs their number.  raised: those that can be if they are not small.
+    restricted: axes that cannot have any size.
     families: the paths (`Member.family`) of lists whose sequences had different lengths in one call, with the least length.
     has_orders: whether something was put into an order by sizes.  leaves_orders: captures stop there.
     """
 
     def __init__(self) -> None:
         self.captures: List[Mapping[Tuple, Tuple[int, ...]]] = []
-        self.refused: Set[Axis] = set()
-        self.raised: Set[Axis] = set()
+        self.restricted = Restrictions()
         self.families: Dict[Tuple, int] = {}
         self.has_orders = self.leaves_orders = False
 
-    def add(self, sizes: "FreeSizes", fixed: Set[Axis], raised: Set[Axis]) -> None:
-        """What a capture met, and the axes that it could not have free, or only from a size on."""
+    def add(self, sizes: "FreeSizes") -> None:
+        """What a capture met, and the axes that it could not have free, or not for all sizes."""
         self.captures = [*self.captures, sizes.seen][-_MOST_CAPTURES:]
         for family, *lengths in {(member.family, *member.lengths) for member in sizes.members.values()}:
             if family in self.families or len(set(lengths)) > 1:
                 self.families[family] = min(*lengths, self.families.get(family, lengths[0]))
-        self.refused |= fixed
-        self.raised |= raised - fixed
+        self.restricted = sizes.restricted
 
     def clear(self) -> None:
         """Forget everything."""
-        self.captures, self.refused, self.raised, self.families = [], set(), set(), {}
+        self.captures, self.restricted, self.families = [], Restrictions(), {}
         self.has_orders = self.leaves_orders = False
 
     def leave_orders(self) -> bool:
@@ -58,24 +79,30 @@ class SizeHistory:
 class FreeSizes:
     """Of one capture: which sizes are symbols.
 
-    seen: the shape of every array met, by its path.  free: the axes that are free, and their symbols.  fixed: axes that are not.
-    wanted: those that are as soon as there is a call; dynamic: whether others are when their sizes have differed.
-    raised: those that are as large as those seen, nearly, in all calls to come.
+    seen: the shape of every array met, by its path.  free: the axes that are free, and their sizes.
+    restricted: axes that cannot have any size: those of the history, and of this capture.
+    wanted: axes that are free as soon as there is a call; dynamic: whether others are when their sizes have differed.
     members: the sequences in lists, by their paths (`sequences_in`): that their lengths differ from one another shows that they
     will differ from call to call.
     Axes whose sizes were equal whenever both were met share a symbol, and later calls are guarded to have them equal.  Sequences of
     one list never do, and those of two lists only where all lengths are the same.
     """
 
-    def __init__(self, history: SizeHistory, fixed: Collection[Axis] = (), dynamic: bool = True, wanted: Collection[Axis] = (),
-                 raised: Collection[Axis] = (), members: Optional[Mapping[Tuple, Member]] = None):
-        self.history, self.fixed, self.dynamic, self.wanted = history, history.refused.union(fixed), dynamic, wanted
-        self.raised = history.raised.union(raised)
+    def __init__(self, history: SizeHistory, restricted: Optional[Restrictions] = None, dynamic: bool = True,
+                 wanted: Collection[Axis] = (), members: Optional[Mapping[Tuple, Member]] = None):
+        self.history, self.dynamic, self.wanted = history, dynamic, wanted
+        self.restricted = history.restricted.joined(restricted or Restrictions())
         self.seen: Dict[Tuple, Tuple[int, ...]] = {}
-        self.free: Dict[Axis, Dim] = {}
+        self.free: Dict[Axis, Any] = {}
         self.members = members or {}
-        self._symbols: Dict[Dim, Dict[int, int]] = {}       # their sizes, capture by capture
-        self._lists: Dict[Dim, Any] = {}                    # of which sequence of lists they are the length
+        self._symbols: Dict[Any, Dict[int, int]] = {}       # free sizes, and their numbers capture by capture
+        self._lists: Dict[Any, Any] = {}                    # of which sequence of lists they are the length
+
+    @property
+    def numbers(self) -> Dict[str, int]:
+        """The number that each symbol has in the call that is captured."""
+        multiples = [(as_multiple(size), sizes[_NOW]) for size, sizes in self._symbols.items()]
+        return {multiple[0]: n // multiple[1] for multiple, n in multiples if multiple is not None}
 
     def shape(self, source: Any, shape: Tuple[int, ...], is_fixed: bool = False) -> Tuple[Size, ...]:
         """The shape of an array of the caller's as the graph has it.  is_fixed: it has no free sizes."""
@@ -94,28 +121,47 @@ class FreeSizes:
         member = self._member(path, axis)
         varies = len(set(sizes.values())) > _MOST_SIZES or member is not None
         least = 2 if member is None else max(min(2, *member.lengths, self.history.families.get(member.family, 2)), 1)
-        if not (self.dynamic and varies or (path, axis) in self.wanted) or sizes[_NOW] < least or (path, axis) in self.fixed:
+        is_free = (self.dynamic and varies or (path, axis) in self.wanted) and (path, axis) not in self.restricted.fixed
+        if not is_free or sizes[_NOW] < least:
             return sizes[_NOW]
         of_list = None if member is None else (member.lengths, member.place)
         alike = (size for size, others in self._symbols.items()
                  if self._lists[size] == of_list and all(others.get(i, n) == n for i, n in sizes.items()))
-        # a power of two, so that sizes that get smaller and smaller do not make a program each
-        least = 1 << max(min(sizes.values()), 1).bit_length() - 1 if (path, axis) in self.raised else least
-        symbol = next(alike, Dim(f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2)))
-        self._symbols.setdefault(symbol, {}).update(sizes)
-        self._lists[symbol] = of_list
-        self.free[path, axis] = symbol
-        return symbol
+        factor = _common_factor(sizes) if (path, axis) in self.restricted.multiples else 1
+        least = -(-least // factor)
+        if (path, axis) in self.restricted.raised:
+            # a power of two, so that sizes that get smaller and smaller do not make a program each
+            least = 1 << max(min(sizes.values()) // factor, 1).bit_length() - 1
+        size = next(alike, factor * Dim(f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2)))
+        self._symbols.setdefault(size, {}).update(sizes)
+        self._lists[size] = of_list
+        self.free[path, axis] = size
+        return size
 
     def _member(self, path: Tuple, axis: int) -> Optional[Member]:
         """The sequence of a list whose lengths vary that has this axis as its first."""
         member = self.members.get(path) if axis == 0 else None
         return member if member is not None and (len(set(member.lengths)) > 1 or member.family in self.history.families) else None
 
-    def can_be_raised(self, axes: Set[Axis]) -> bool:
-        """Whether one of these free axes would be no other size than it is if it were raised."""
-        return any(axis not in self.raised and min(self._symbols[self.free[axis]].values()) > 3 for axis in axes)
+    def restrict(self, axes: Set[Axis], restricted: Restrictions, is_number_needed: bool) -> None:
+        """Let these free axes have fewer sizes in the next try: larger ones, multiples, and at last only those of this call.
+
+        restricted: what is changed.  is_number_needed: nothing but the number of a size will do.
+        """
+        restricted.raised |= axes
+        if is_number_needed:
+            restricted.fixed |= axes
+        elif not any(axis not in self.restricted.raised and min(self._symbols[self.free[axis]].values()) > 3 for axis in axes):
+            can_be = {axis for axis in axes - self.restricted.multiples if _common_factor(self._symbols[self.free[axis]]) > 1}
+            restricted.multiples |= can_be
+            restricted.fixed |= set() if can_be else axes
 
     def needed(self, symbols: Sequence[str]) -> Set[Axis]:
         """The free axes that these symbols stand for; all of them if they stand for none."""
         return {axis for axis, size in self.free.items() if not set(size.symbols).isdisjoint(symbols)} or set(self.free)
+
+
+def _common_factor(sizes: Mapping[int, int]) -> int:
+    """What these sizes are multiples of: a power of two if there is one, since few networks need another."""
+    common = math.gcd(*sizes.values())
+    return min(common & -common, _HIGHEST_FACTOR) if common % 2 == 0 else common

@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Dict, Mapping, Set, Tuple
+from typing import Any, Dict, Mapping, Tuple
 
 from .. import config, pipeline
 from ..backends.base import Backend
-from ..capture.dynamic_shapes import FreeSizes, SizeHistory
+from ..capture.dynamic_shapes import FreeSizes, Restrictions, SizeHistory
 from ..capture.ragged_lists import sequences_in
 from ..diagnostics.changes import Varying
 from ..errors import InternalError
 from ..heap.aborts import CaptureAborted
 from ..heap.global_state_guard import undisturbed
-from ..input_spec import Axis, free_axes
+from ..input_spec import free_axes
 from ..ir.dims import SizeNeeded
 from ..options import Options
 from ..runtime.program import Program
@@ -42,22 +42,18 @@ class Captures:
 
         Raises `CaptureAborted`, and what the user's code raises.
         """
-        fixed: Set[Axis] = set()
-        raised: Set[Axis] = set()
+        restricted = Restrictions()
         members = sequences_in(args, kwargs)
         while True:
-            sizes = FreeSizes(self._history, fixed, self.options.dynamic, self._wanted, raised, members)
+            sizes = FreeSizes(self._history, restricted, self.options.dynamic, self._wanted, members)
             try:
                 program = self._with_sizes(sizes, backend, args, kwargs)
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
                 if not sizes.free or getattr(error, "at_once", False) or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
-                axes = sizes.needed(getattr(error, "sizes", ()))
-                if _wants_numbers(error) or not sizes.can_be_raised(axes):
-                    fixed |= axes
-                raised |= axes
+                sizes.restrict(sizes.needed(getattr(error, "sizes", ())), restricted, _wants_numbers(error))
                 continue
-            self._history.add(sizes, fixed, raised)
+            self._history.add(sizes)
             return program
 
     def _with_sizes(self, sizes: FreeSizes, backend: Backend, args: Tuple, kwargs: Mapping[str, Any]) -> Program:

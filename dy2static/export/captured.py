@@ -109,12 +109,12 @@ def _with_least(program: ExportedProgram, others: Sequence[ExportedProgram]) -> 
     """The program, also for sizes of one where those that were captured for them compute the same."""
     least = {symbol: at_least(symbol) for symbol in program.sizes}
     for symbol in least:
-        if least[symbol] == 2 and serves_one(program, others, symbol):
+        if least[symbol] == 2 and program.sizes[symbol].factor == 1 and serves_one(program, others, symbol):
             least[symbol] = 1
     sizes = free_sizes(program.arguments, least.__getitem__)
-    high = [f"{size.name} of {size.least} or more" for size in sizes.values() if size.least > 1]
+    high = [f"{size.name} of {size.in_words}" for size in sizes.values() if size.least > 1]
     if high:
-        warnings.warn(f"{program.name} is exported for {', '.join(high)}: for smaller ones the function does something else, or "
+        warnings.warn(f"{program.name} is exported for {', '.join(high)}: for other ones the function does something else, or "
                       "cannot be captured", ExportWarning, stacklevel=caller_depth())
     return replace(program, sizes=sizes)
 

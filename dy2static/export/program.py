@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 import numpy as np
 
-from ..ir.dims import Dim
+from ..ir.dims import as_multiple
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor
 
@@ -52,13 +52,23 @@ class FreeSize:
 
     name: what users read: that of the `InputSpec`, or ``batch``, or the argument and its axis, ``x_1``.
     argument, axis: where a call has it.
-    least: the smallest that the program is right for.
+    least: the smallest that the program is right for.  factor: it is a multiple of this one.
     """
 
     name: str
     argument: int
     axis: int
     least: int
+    factor: int
+
+    def divided(self, text: str) -> str:
+        """The number of its symbol, in C; ``text``: the expression for the size."""
+        return text if self.factor == 1 else f"({text} / {self.factor})"
+
+    @property
+    def in_words(self) -> str:
+        """Which sizes it may have: ``2 or more``."""
+        return f"{self.least} or more" if self.factor == 1 else f"a multiple of {self.factor}, {self.least} or more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +101,12 @@ def free_sizes(arguments: Sequence[Argument], least: Callable[[str], int]) -> Di
     for number, argument in enumerate(arguments):
         shape = argument.value.type.shape if isinstance(argument.value.type, Tensor) else ()
         for axis, size in enumerate(shape):
-            symbol = size.symbols[0] if isinstance(size, Dim) else None
-            if symbol is not None and size == Dim(symbol) and symbol not in found:
+            symbol, factor = as_multiple(size) or ("", 1)
+            if symbol and symbol not in found:
                 given = argument.size_names[axis] if axis < len(argument.size_names) else None
                 name = given or ("batch" if axis == 0 and "batch" not in names else f"{argument.name}_{axis}")
                 names.add(name)
-                found[symbol] = FreeSize(name, number, axis, least(symbol))
+                found[symbol] = FreeSize(name, number, axis, factor * least(symbol), factor)
     return found
 
 

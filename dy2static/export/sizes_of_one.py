@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import passes
 from ..errors import Dy2StaticError
-from ..ir.dims import Dim
+from ..ir.dims import Dim, as_multiple
 from ..ir.graph import Graph, Value
 from ..ir.interpret import interpret
 from ..ir.shapes import evaluate_shape
@@ -29,12 +29,15 @@ def serves_one(general: ExportedProgram, others: Sequence[ExportedProgram], symb
 
 
 def _ones(general: ExportedProgram, other: ExportedProgram) -> Dict[str, int]:
-    """The symbols of the general program that are one in another."""
+    """The symbols of the general program that are one in another; none for a program of sizes that are no multiples as its are."""
     ones: Dict[str, int] = {}
     for a, b in zip(general.arguments, other.arguments):
         for m, n in zip(a.value.shape, b.value.shape):
-            if isinstance(m, Dim) and n == 1:
-                ones[m.symbols[0]] = 1
+            symbol, factor = as_multiple(m) or ("", 1)
+            if symbol and n == 1:
+                if factor > 1:
+                    return {}
+                ones[symbol] = 1
     return ones
 
 

@@ -150,13 +150,30 @@ class Dim:
         return text
 
 
+def as_multiple(size: Size) -> Optional[Tuple[str, int]]:
+    """(symbol, factor) of a size that is a symbol or a multiple of one: the axis of an array with it gives the symbol's number."""
+    if not isinstance(size, Dim) or len(size._terms) != 1:
+        return None
+    (monomial, factor), = size._terms
+    return (monomial[0].args[0], factor) if factor > 0 and len(monomial) == 1 and monomial[0].kind == "symbol" else None
+
+
+def divided_text(text: str, factor: int) -> str:
+    """An expression in a text, divided by a factor."""
+    return text if factor == 1 else f"{text} // {factor}"
+
+
 def described(shape: Tuple[Size, ...]) -> str:
     """A shape in words for users: ``(3 or more, 4)``."""
-    sizes = []
-    for size in shape:
-        is_symbol = isinstance(size, Dim) and str(size) in size.symbols
-        sizes.append(f"{at_least(str(size))} or more" if is_symbol else "a computed size" if isinstance(size, Dim) else str(size))
-    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+    return f"({', '.join(map(_described, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _described(size: Size) -> str:
+    multiple = as_multiple(size)
+    if multiple is None:
+        return "a computed size" if isinstance(size, Dim) else str(size)
+    symbol, factor = multiple
+    return f"{'' if factor == 1 else f'a multiple of {factor}, '}{factor * at_least(symbol)} or more"
 
 
 def equal(a: Size, b: Size) -> Optional[bool]:

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from ..errors import InternalError, RunError
-from .dims import Dim
+from .dims import as_multiple
 from .evaluate import evaluate, execute
 from .graph import Graph, Node, Value
 from .shapes import evaluate_shape
@@ -39,8 +39,10 @@ def bind_sizes(types: Sequence[Type], arrays: Sequence[Any]) -> Dict[str, int]:
     sizes: Dict[str, int] = {}
     for type, array in zip(types, arrays):
         if isinstance(type, Tensor) and np.ndim(array) == type.ndim:
-            sizes.update((n.symbols[0], m) for n, m in zip(type.shape, np.shape(array))
-                         if isinstance(n, Dim) and n == Dim(n.symbols[0]) and n.symbols[0] not in sizes)
+            for n, m in zip(type.shape, np.shape(array)):
+                multiple = as_multiple(n)
+                if multiple is not None:
+                    sizes.setdefault(multiple[0], m // multiple[1])
     for type, array in zip(types, arrays):
         if isinstance(type, Tensor) and evaluate_shape(type.shape, sizes) != np.shape(array):
             raise RunError(f"an array of shape {np.shape(array)} is not a {type}")

@@ -9,7 +9,7 @@ import re
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..errors import Location
-from .dims import Dim
+from .dims import Dim, as_multiple, divided_text
 from .evaluate import BUILTINS
 from .graph import Graph, Node, Value
 from .op import OpDef
@@ -81,9 +81,10 @@ class _Printer:
         bound: Set[str] = set()
         for value in graph.inputs:
             for axis, n in enumerate(value.type.shape if isinstance(value.type, Tensor) else ()):
-                if isinstance(n, Dim) and n == Dim(n.symbols[0]) and n.symbols[0] not in bound:
-                    bound.add(n.symbols[0])
-                    self.write(f"{n.symbols[0]} = {self.names[value]}.shape[{axis}]")
+                symbol, factor = as_multiple(n) or ("", 1)
+                if symbol and symbol not in bound:
+                    bound.add(symbol)
+                    self.write(f"{symbol} = {divided_text(f'{self.names[value]}.shape[{axis}]', factor)}")
 
     def body(self, graph: Graph) -> None:
         for node in graph.nodes:

@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.array`: padding, pixels as channels, patches, images of another size."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 from chainer.functions.array.depth2space import Depth2Space
@@ -14,10 +14,10 @@ from chainer.functions.array.spatial_transformer_sampler import SpatialTransform
 
 from .. import ops
 from ..ir.building import constant
-from ..ir.dims import equal, is_positive
+from ..ir.dims import equal, is_positive, less
 from ..ir.graph import Value
 from ..ir.template import AT
-from .registry import are_fixed, are_there, ints, is_number, lowers, numbers_of_windows, size_of
+from .registry import are_fixed, are_there, ints, is_number, lowers, number_of, numbers_of_windows, size_of
 
 # Padding --------------------------------------------------------------------------------------------------------
 
@@ -94,9 +94,11 @@ def im2col(node: Any, x: Value) -> Optional[Value]:
 def resize_images(node: Any, x: Value) -> Optional[Value]:
     # each pixel is a weighted sum of four, also for the nearest, whose other weights are zero
     n, c, h, w = x.shape
-    out = (node.out_H, node.out_W)
-    if not all(type(size) is int and size > 0 for size in (h, w, *out)) or not are_there(x):
+    out = ints((node.out_H, node.out_W))
+    if out is None or not all(is_positive(size) for size in out) or not are_there(x):
         return None
+    if not are_fixed((h, w, *out)):
+        return _resized(x, out, node.mode, node.align_corners)
     v, u, dv, du = compute_indices_and_weights(out, (h, w), node.mode, node.align_corners, np)
     v, u, dv, du = np.broadcast_arrays(v[:, None].astype(np.intp), u.astype(np.intp), dv[:, None].astype(x.dtype),
                                        du.astype(x.dtype))
@@ -107,6 +109,49 @@ def resize_images(node: Any, x: Value) -> Optional[Value]:
     y = ops.weighted_take(ops.reshape(x, shape=(n * c, h * w)), constant(indices.reshape(4, -1)),
                           constant(weights.reshape(4, -1).astype(x.dtype)))
     return ops.reshape(y, shape=(n, c, *out))
+
+
+def _resized(x: Value, out: Tuple[Any, ...], mode: str, align_corners: bool) -> Optional[Value]:
+    """`resize_images` where sizes are known at run time only: places and weights are computed there."""
+    n, c, h, w = x.shape
+    places = [_places(size, of, mode, align_corners) for size, of in zip(out, (h, w))]
+    if None in places:
+        return None
+    (v, dv), (u, du) = [tuple([ops.broadcast_to(ops.reshape(part, shape=shape), shape=out) for part in pair])
+                        for pair, shape in zip(places, ((out[0], 1), (1, out[1])))]
+    dv, du = ops.cast(dv, dtype=x.dtype), ops.cast(du, dtype=x.dtype)
+    below, right = ops.minimum(v + 1, _whole(h) - 1), ops.minimum(u + 1, _whole(w) - 1)
+    indices = [row * _whole(w) + column for row in (v, below) for column in (u, right)]
+    left = 1 - du
+    weights = [left - left * dv, du - du * dv, left * dv, du * dv]
+    y = ops.weighted_take(ops.reshape(x, shape=(n * c, h * w)), _stacked(indices, out), _stacked(weights, out))
+    return ops.reshape(y, shape=(n, c, *out))
+
+
+def _stacked(parts: Sequence[Value], out: Tuple[Any, ...]) -> Value:
+    return ops.reshape(ops.stack(*parts, axis=0), shape=(len(parts), out[0] * out[1]))
+
+
+def _whole(size: Any) -> Value:
+    """A size as a 0-d array of int64."""
+    return ops.cast(number_of(size), dtype=np.int64)
+
+
+def _places(out: Any, size: Any, mode: str, align_corners: bool) -> Optional[Tuple[Value, Value]]:
+    """For each of ``out`` pixels the one of ``size`` before it, and the distance from it, in float64: as Chainer finds them."""
+    moments = ops.arange(start=0, stop=out, dtype=np.float64)
+    wide, narrow = number_of(size), number_of(out)
+    if mode == "nearest":
+        whole = ops.minimum(ops.floor(moments * (wide / narrow)), wide - 1)
+        return ops.cast(whole, dtype=np.int64), whole * 0
+    if not align_corners:
+        place = ops.maximum((moments + 0.5) * (wide / narrow) - 0.5, constant(0.0))
+    elif less(1, out):                                  # `np.linspace`: the last one is exact
+        place = ops.where(moments < narrow - 1, moments * ((wide - 1) / (narrow - 1)), wide - 1)
+    else:
+        return None
+    whole = ops.floor(place)                            # no place is below zero
+    return ops.cast(whole, dtype=np.int64), place - whole
 
 
 # Values at any place ---------------------------------------------------------------------------------------------

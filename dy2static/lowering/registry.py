@@ -82,9 +82,11 @@ _FILLING = "chainer.functions.array."
 def _is_extreme(attribute: Any, fills: bool) -> bool:
     """Whether an attribute is a number for which NumPy takes another dtype than for others, or that is not finite.
 
-    False for numbers that only the run knows.  fills: it is put into arrays, where an infinity is no other number.
+    False for numbers and sizes that only the run knows.  fills: it is put into arrays, where an infinity is no other number.
     """
-    if not is_number(attribute) or getattr(attribute, "text", "") is None or fills and attribute in (math.inf, -math.inf):
+    if isinstance(attribute, Dim) or not is_number(attribute) or getattr(attribute, "text", "") is None:
+        return False
+    if fills and attribute in (math.inf, -math.inf):
         return False
     return not abs(attribute) < (2 ** 63 if isinstance(attribute, int) else 3e38)
 

@@ -10,7 +10,7 @@ import chainer
 import numpy as np
 
 from ..ir.devices import is_gpu, number_of
-from ..ir.dims import Dim, Size, at_least
+from ..ir.dims import Size, as_multiple, at_least, divided_text
 from ..lowering.opaque import relied_on
 from ..native import kept
 from ..pyast.loader import compile_text
@@ -50,7 +50,7 @@ class Guards:
         self.lines: List[str] = []
         self.numbers = {source: text for text, source in outcome.named}
         self.arrays: Dict[Source, str] = {}
-        self.sizes: Set[Dim] = set()
+        self.sizes: Set[str] = set()
         self._is_asked = False
         self._table: Optional[Table] = None
         self._inside: Sequence[Guard] = ()
@@ -147,10 +147,12 @@ class Guards:
 
     def _size_guard(self, text: str, size: Size) -> str:
         """The condition under which a size differs; a free one gets its name where it is met first, and is not too small."""
-        if not isinstance(size, Dim) or size in self.sizes:
+        symbol, factor = as_multiple(size) or ("", 1)
+        if not symbol or symbol in self.sizes:
             return f"{text} != {size}"
-        self.sizes.add(size)
-        return f"({size} := {text}) < {at_least(str(size))}"
+        self.sizes.add(symbol)
+        is_no_multiple = "" if factor == 1 else f"{text} % {factor} or "
+        return f"{is_no_multiple}({symbol} := {divided_text(text, factor)}) < {at_least(symbol)}"
 
     def fail(self) -> str:
         """The statement where a guard fails."""

@@ -49,7 +49,7 @@ class OpaqueCall:
     config: the entries of ``chainer.config`` that were set where it was applied.
     written: the attributes that ``forward`` sets on the node; None where that is not known.
     observed: the types of the outputs, where they are known from other calls only, and not for all contents, or sizes.
-    sizes: where symbols in these are found: the operand and the axis.
+    sizes: where symbols in these are found: the operand, the axis, and the factor that its size has before the symbol.
     failed: a run has seen others, or a gradient missing; programs with this application are of no use any more.
     """
 
@@ -62,7 +62,7 @@ class OpaqueCall:
         self.reads: Optional[Tuple[Reads, ...]] = None
         self.written: Optional[frozenset] = None
         self.observed: Optional[Tuple[Any, ...]] = None
-        self.sizes: Mapping[str, Tuple[int, int]] = {}
+        self.sizes: Mapping[str, Tuple[int, int, int]] = {}
         self.failed = False
 
     @property
@@ -92,7 +92,7 @@ class OpaqueCall:
         """The types of the outputs for these operands."""
         if not self.sizes:
             return self.observed
-        numbers = {symbol: operands[i].shape[axis] for symbol, (i, axis) in self.sizes.items()}
+        numbers = {symbol: operands[i].shape[axis] // factor for symbol, (i, axis, factor) in self.sizes.items()}
         return tuple([replace(t, shape=evaluate_shape(t.shape, numbers)) for t in self.observed or ()])
 
     def require_gradient(self, is_there: bool) -> List[Any]:

@@ -144,7 +144,7 @@ def graph_in(said: Any, arrays: Mapping[str, np.ndarray], places: List[Location]
 
 def _check_symbols(graph: Graph) -> None:
     """Raise `LoadError` for a size that nothing gives a number."""
-    known = frozenset(symbol for symbol, _, _ in symbol_sources(graph)).union(*[
+    known = frozenset(symbol for symbol, *_ in symbol_sources(graph)).union(*[
         [symbol for symbol, _, _ in made_symbols(node)] for node in graph.walk()])
     for node in graph.walk():
         for size in dims_of(node):

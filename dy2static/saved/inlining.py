@@ -11,7 +11,7 @@ from ..heap.dict_shadows import ShadowDict
 from ..heap.list_shadows import ShadowList
 from ..heap.set_shadows import ShadowSet
 from ..ir.building import current
-from ..ir.dims import Dim, Size, at_least, equal, less
+from ..ir.dims import Size, as_multiple, at_least, equal, less
 from ..ir.graph import Graph, Value
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
@@ -102,10 +102,12 @@ class _Call:
         if len(found) != len(expected):
             return False
         for n, wanted in zip(found, expected):
-            if isinstance(wanted, Dim) and len(wanted.symbols) == 1 and wanted == Dim(wanted.symbols[0]):
-                if wanted.symbols[0] not in self.sizes and less(at_least(wanted.symbols[0]) - 1, n):
-                    self.sizes[wanted.symbols[0]] = n
-                wanted = self.sizes.get(wanted.symbols[0], 0)
+            multiple = as_multiple(wanted)
+            if multiple is not None:
+                symbol, factor = multiple
+                if symbol not in self.sizes and less(at_least(symbol) - 1, n // factor):
+                    self.sizes[symbol] = n // factor
+                wanted = self.sizes.get(symbol, 0) * factor
             if equal(n, wanted) is not True:
                 return False
         return True

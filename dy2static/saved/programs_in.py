@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from ..errors import LoadError
-from ..ir.dims import Size
+from ..ir.dims import Size, as_multiple
 from ..ir.graph import Value
 from ..ir.types import Dynamic, Scalar, Tensor
 from ..record.builds import SAVED_BUILDS, Build
@@ -18,7 +18,7 @@ from ..record.outcome import End, Outcome
 from ..record.paths import Source
 from ..record.variables import EscapingVariable
 from ..record.writes import write_of
-from .expressions import SYMBOL, size_of, text_of
+from .expressions import size_of, text_of
 from .functions import function_of
 from .graphs import GraphsIn
 from .notation import dtype_in, value_in
@@ -123,7 +123,7 @@ class ProgramIn:
         """The shape and the dtype of an argument."""
         sizes, dtype = pair_of(said)
         shape = tuple([size_of(n) for n in need(sizes, list, "a shape")])
-        if not all(n >= 0 if isinstance(n, int) else SYMBOL.fullmatch(str(n)) for n in shape):
+        if not all(n >= 0 if isinstance(n, int) else as_multiple(n) for n in shape):
             raise LoadError(f"{shape} is not the shape of an argument")
         return shape, dtype_in(dtype)
 

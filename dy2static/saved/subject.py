@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import contextlib
 import types
-from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import chainer
 
 from .. import pipeline
-from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, normal, sharings, sizes_of, specs_of
-from ..capture.dynamic_shapes import FreeSizes, SizeHistory
+from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, multiples_of, normal, sharings, sizes_of, specs_of
+from ..capture.dynamic_shapes import FreeSizes, Restrictions, SizeHistory
 from ..dispatch.dispatcher import positional
 from ..errors import Dy2StaticError, Location, SaveError, SignatureError
 from ..heap.aborts import CaptureAborted
@@ -27,6 +27,9 @@ from ..record.writes import SetItem
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
 from .successors import successor_of
+
+#: Which sizes of free axes are left to calls to come.
+Restricted = Callable[[Set[Axis]], Restrictions]
 
 #: So many states of a model follow each other that are of other kinds: before the first call, after it, after the second.
 _MOST_STATES = 4
@@ -159,53 +162,59 @@ class Subject:
         error: Optional[SaveError] = None
         for place, sharing in enumerate(self._sharings):
             sizes, *with_ones = sizes_of(sharing)
-            raised = False
+            restricted = _in_no_way
             try:
-                found = self._capture(specs, form, sharing, sizes)
+                found = self._capture(specs, form, sharing, sizes, restricted)
             except SaveError as refused:
                 error = error or refused
                 if place >= _PROBABLE - 1 and not isinstance(error, TooSmall):
                     break                               # it is not the sizes
                 is_probable = place < _PROBABLE and isinstance(refused, TooSmall)
-                larger = self._larger(specs, form, sharing) if is_probable else None
-                if larger is None:
+                fewer = self._for_fewer(specs, form, sharing) if is_probable else None
+                if fewer is None:
                     continue
-                (found, sizes), raised = larger, True
+                found, sizes, restricted = fewer
             for ones in with_ones:
                 with contextlib.suppress(SaveError):    # not all functions take sizes of one
                     some = {group: 1 if ones[group] == 1 else size for group, size in sizes.items()}
-                    found += self._capture(specs, form, sharing, some, raised)
+                    found += self._capture(specs, form, sharing, some, restricted)
             self._sharings = [sharing, *(other for other in self._sharings[:_PROBABLE] if other != sharing)]
             return found, None
         self._sharings = self._sharings[:_PROBABLE]
         return [], error
 
-    def _larger(self, specs: Sequence[Any], form: Form, sharing: Sharing) -> Optional[Tuple[List[Outcome], Dict[int, int]]]:
-        """Captures for arrays that are not too small, as small as can be, and their sizes; None where there are none."""
-        for ways in larger_sizes_of(sharing):
+    def _for_fewer(self, specs: Sequence[Any], form: Form, sharing: Sharing) \
+            -> Optional[Tuple[List[Outcome], Dict[int, int], Restricted]]:
+        """Captures for arrays that are not too small, or whose sizes are multiples of some number; None where there are none.
+
+        As small as can be; with their sizes, and how those of calls to come are restricted.
+        """
+        ways = [*[(ways, _raised) for ways in larger_sizes_of(sharing)],
+                *[(ways, _multiples) for ways in multiples_of(sharing)]]
+        for all_sizes, restricted in ways:
             try:
-                self._capture(specs, form, sharing, ways[-1], raised=True)
+                self._capture(specs, form, sharing, all_sizes[-1], restricted)
             except SaveError:                           # if the largest will not do, none will
                 continue
-            for sizes in ways:
+            for sizes in all_sizes:
                 with contextlib.suppress(SaveError):
-                    return self._capture(specs, form, sharing, sizes, raised=True), sizes
+                    return self._capture(specs, form, sharing, sizes, restricted), sizes, restricted
         return None
 
     def sharings(self, specs: Sequence[Any]) -> List[Sharing]:
         """Which free sizes may be one, in the order in which that is tried."""
         return sharings(specs)
 
-    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any, raised: bool = False) -> List[Outcome]:
+    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any, restricted: Restricted) -> List[Outcome]:
         """A call, and those that follow in other states of the model; no axis that a spec leaves free is fixed.
 
-        raised: free axes are at least about as large as they are here.  Raises `SaveError`.
+        Raises `SaveError`.
         """
         args = examples(specs, form, sharing, sizes)
         wanted = free_axes(specs, ("self", *self.arguments) if self.instance is not None else self.arguments)
         instance, found = self.instance, []
         while len(found) < _MOST_STATES:
-            outcome, numbers = self._state(args if self.instance is None else (instance, *args), wanted, wanted if raised else ())
+            outcome, numbers = self._state(args if self.instance is None else (instance, *args), wanted, restricted(wanted))
             found.append(outcome)
             successor = None if self.instance is None else successor_of(outcome, instance, numbers)
             if successor is None:
@@ -213,17 +222,17 @@ class Subject:
             instance, wanted = successor.instance, wanted | successor.free
         return found
 
-    def _state(self, args: Tuple, wanted: Set[Axis], raised: Collection[Axis]) -> Tuple[Outcome, Dict[str, int]]:
+    def _state(self, args: Tuple, wanted: Set[Axis], restricted: Restrictions) -> Tuple[Outcome, Dict[str, int]]:
         """A call in one state of the model, and the sizes that its symbols had."""
         varying: Set[Tuple] = set()
         for _ in range(_MOST_TRIES):
-            sizes = FreeSizes(SizeHistory(), (), False, wanted, raised)
+            sizes = FreeSizes(SizeHistory(), restricted, False, wanted)
             outcome = self._trace(args, varying, sizes)
             counted = _counted(outcome) - varying
             if not counted:
                 break
             varying |= counted
-        return outcome, {str(symbol): sizes.seen[path][axis] for (path, axis), symbol in sizes.free.items()}
+        return outcome, sizes.numbers
 
     def _trace(self, args: Tuple, varying: Set[Tuple], sizes: FreeSizes) -> Outcome:
         try:
@@ -261,7 +270,20 @@ class Subject:
 
 
 class TooSmall(SaveError):
-    """What a function does depends on how large an array is: perhaps it is the same for all that are larger."""
+    """What a function does depends on how large an array is: perhaps it is the same for all that are larger, or for multiples."""
+
+
+def _in_no_way(axes: Set[Axis]) -> Restrictions:
+    return Restrictions()
+
+
+def _raised(axes: Set[Axis]) -> Restrictions:
+    return Restrictions(raised=axes)
+
+
+def _multiples(axes: Set[Axis]) -> Restrictions:
+    """Of sizes that are multiples, but for those of first axes."""
+    return Restrictions(multiples={(path, axis) for path, axis in axes if axis > 0})
 
 
 def _counted(outcome: Outcome) -> Set[Tuple]:

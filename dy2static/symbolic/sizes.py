@@ -130,6 +130,8 @@ _TRIALS = (5, 7, 11, 2, 1)
 
 #: More of them, for what takes no memory: whether something is too large shows with these.
 _LARGE = (97, 1009, 1000003)
+#: A number that most networks take for the size of an image: its halves, thirds and fifths are whole numbers.
+_DIVISIBLE = 2 ** 7 * 3 * 5 * 7
 #: Arrays of more elements than this are not tried: NumPy counts no further.
 _MOST_ELEMENTS = 2 ** 56
 
@@ -201,22 +203,31 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
     Where sizes are not known, it must be content with whatever they are tried with.
     """
     own = {name: item for name, item in node.__dict__.items() if type(item) not in _WITHOUT_SYMBOLS and _symbols(item)}
-    tried = _bindings(_symbols(list(types)).union(*map(_symbols, own.values())), _TRIALS + _LARGE)
-    if not tried:
+    symbols = _symbols(list(types)).union(*map(_symbols, own.values()))
+    if not symbols:
         node._check_data_type_forward(tuple(map(typed, types)))
-    for bindings in tried:
+
+    def misfit(bindings: Dict[str, int]) -> Optional[Exception]:
+        """What Chainer raises for these numbers."""
         numbered = [bound(t, bindings) for t in types]
         if any(isinstance(t, Tensor) and t.size > _MOST_ELEMENTS for t in numbered):
-            continue
+            return None
         node.__dict__.update({name: bound(item, bindings) for name, item in own.items()})
         try:
             node._check_data_type_forward(tuple(map(typed, numbered)))
         except Exception as error:                      # functions of the user's check as they like
-            if all(symbol.startswith(FREE) for symbol in bindings):
-                raise SizeNeeded("whether an array fits", sum(map(Dim, bindings))) from error
-            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
+            return error
         finally:
             node.__dict__.update(own)
+        return None
+    tried = _bindings(symbols, _TRIALS + _LARGE)
+    error = next(filter(None, map(misfit, tried)), None)
+    if error is not None:
+        if not all(symbol.startswith(FREE) for symbol in symbols):
+            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
+        others = dict.fromkeys(symbols, _DIVISIBLE)
+        alone = [symbol for symbol in sorted(symbols) if any(misfit({**others, symbol: numbers[symbol]}) for numbers in tried)]
+        raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols)))) from error
 
 
 def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any], new: Any) \

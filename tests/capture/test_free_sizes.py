@@ -55,6 +55,13 @@ def with_state(net, x):
     return F.sum(net.l1(x))
 
 
+def resized(mode, align_corners):
+    def back(net, x):
+        h = F.max_pooling_2d(F.relu(net.conv(x)), 3, stride=2, pad=1)
+        return F.resize_images(h, x.shape[2:], mode=mode, align_corners=align_corners)
+    return back
+
+
 def loss(net, x, t):
     y = net.l2(F.relu(net.l1(x)))
     return F.softmax_cross_entropy(y, t) + F.accuracy(y, t)
@@ -241,6 +248,11 @@ FREE = {
                       lambda n: (floats(2, 3, n + 6, 2 * n + 5),)),
     "images back": (lambda net, x: F.unpooling_2d(F.deconvolution_2d(net.conv(x), net.conv.W, pad=1), 2, cover_all=False),
                     lambda n: (floats(2, 3, n, n + 2),)),
+    "halved and doubled": (lambda net, x: F.concat([net.conv(x), F.unpooling_2d(F.max_pooling_2d(net.conv(x), 2), 2, cover_all=False)]),
+                           lambda n: (floats(2, 3, 4 * n, 2 * n),)),
+    "halved and resized": (resized("bilinear", True), lambda n: (floats(2, 3, n + 1, 2 * n),)),
+    "halved and resized, other corners": (resized("bilinear", False), lambda n: (floats(2, 3, n, n + 3),)),
+    "halved and resized, nearest": (resized("nearest", True), lambda n: (floats(2, 3, n + 3, 2 * n + 1),)),
     "over steps": (over_steps, lambda n: (floats(n, 2, 6),)), "over rows": (over_rows, lambda n: (floats(n, 2, 6),)),
     "over arrays": (over_arrays, lambda n: (floats(n, 2, 6),)), "stacked states": (stacked_states, lambda n: (floats(n, 2, 6),)),
     "next steps": (next_steps, lambda n: (floats(n, 2, 6),)), "over columns": (over_columns, lambda n: (floats(n, n + 1, 6),)),
@@ -315,7 +327,8 @@ def test_one_program_serves_all(name):
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "turned round", "indices", "images of any size",
-                                  "images back", "drawn", "lstm", "over steps", "places of extremes"])
+                                  "images back", "drawn", "lstm", "over steps", "places of extremes", "halved and doubled",
+                                  "halved and resized"])
 def test_native_code_of_any_size(name):
     function, make_args = FREE[name]
     static = to_static(function, backend="c")

@@ -97,6 +97,22 @@ def quotient(n):
     return n * total
 
 
+class Halved(chainer.Chain):
+    """Images of any size that are halved twice, by windows and by steps, and doubled again; half of them by weights of places."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.a, self.b = L.Convolution2D(2, 6, 3, pad=1), L.Convolution2D(6, 6, 3, stride=2, pad=1)
+            self.up, self.out = L.Deconvolution2D(6, 6, 2, stride=2), L.Convolution2D(12, 2, 1)
+
+    def forward(self, x):
+        h = F.relu(self.a(x))
+        half = self.up(F.relu(self.b(F.max_pooling_2d(h, 2))))
+        both = F.concat([F.unpooling_2d(half, 2, cover_all=False), h])
+        return self.out(both) + F.resize_images(F.average_pooling_2d(x, 2), x.shape[2:])
+
+
 class Loss(chainer.Chain):
     """A network through time with its loss: a stack for each gradient, items of free size."""
 
@@ -128,6 +144,8 @@ PROGRAMS = {
     "noisy": (lambda: noisy, [FREE], True, [(float_array(6, 4),)]),
     "branches": (lambda: branches, [FREE], False, [(float_array(2, 4),), (-float_array(3, 4),)]),
     "ordered": (lambda: ordered, [InputSpec([None])], False, [(np.array([2, np.nan, -1, -0.0, 2, -np.nan, 0], "f"),)]),
+    "halved": (Halved, [InputSpec([None, 2, None, None])], False, [(float_array(n, 2, *size),) for n, size in (
+        (1, (8, 12)), (2, (4, 4)), (3, (20, 64)))]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 

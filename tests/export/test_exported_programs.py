@@ -127,6 +127,15 @@ def test_a_program_is_for_sizes_of_one_only_where_these_compute_the_same():
     assert [size.least for size in program.sizes.values()] == [1]
 
 
+def test_a_program_is_for_multiples_where_images_are_halved_and_doubled():
+    def f(x):
+        return x + F.unpooling_2d(F.max_pooling_2d(x, 2), 2, cover_all=False)
+
+    with pytest.warns(ExportWarning, match="height of a multiple of 2, 2 or more"):
+        program = exported(f, [InputSpec([None, 3, "height", 8])])
+    assert [(size.name, size.least, size.factor) for size in program.sizes.values()] == [("batch", 1, 1), ("height", 2, 2)]
+
+
 SCALE = np.float32(1.5) * np.ones(3, "f")
 
 

@@ -11,7 +11,7 @@ from onnx_runs import check, run, session
 
 import dy2static
 from dy2static import InputSpec, cli
-from dy2static.errors import ExportError, LoadError, SignatureError
+from dy2static.errors import ExportError, ExportWarning, LoadError, SignatureError
 from dy2static.export.captured import exported
 from dy2static.export.to_onnx import proto
 from dy2static.export.to_onnx.door import model_of_program
@@ -248,6 +248,16 @@ def test_sizes_as_numbers():
         return x.reshape((n * m,)), x[1:], F.sum(x) / n, F.concat([x, x * m], axis=1)
 
     compare(f, [InputSpec([None, None])], *[(np.random.rand(n, m).astype("f"),) for n, m in ((2, 3), (4, 2), (3, 7))])
+
+
+def test_images_of_any_size_that_are_halved_and_doubled():
+    def f(x):
+        half = F.average_pooling_2d(F.max_pooling_2d(x, 2), 2)
+        return F.concat([x, F.unpooling_2d(half, 4, cover_all=False)]), F.resize_images(half, x.shape[2:])
+
+    with pytest.warns(ExportWarning, match="a multiple of 4"):
+        compare(f, [InputSpec([None, 2, None, None])], *[(np.random.rand(*shape).astype("f"),) for shape in (
+            (1, 2, 8, 4), (2, 2, 12, 20), (3, 2, 4, 40))])
 
 
 # Gradients and state --------------------------------------------------------------------------------------------

@@ -535,6 +535,24 @@ def test_images_that_must_not_be_too_small(tmp_path):
         loaded(array(2, 2, 6, 6))
 
 
+def test_images_whose_sizes_must_be_multiples(tmp_path):
+    """Where they are halved and doubled again.  Other functions may call what was loaded with sizes of their own."""
+    def forward(self, x):
+        h = F.max_pooling_2d(F.relu(self.conv(x)), 2)
+        return F.concat([x, self.back(F.max_pooling_2d(h, 2))])
+    model = chain(forward, conv=lambda: L.Convolution2D(2, 4, 3, pad=1), back=lambda: L.Deconvolution2D(4, 2, 4, stride=4))
+    save(model, tmp_path / "m", [InputSpec([None, 2, None, None])])
+    loaded = load(tmp_path / "m")
+    for shape in ((1, 2, 8, 20), (3, 2, 16, 4), (2, 2, 36, 40)):
+        assert_same(run(loaded, loaded, (array(*shape),)), run(model, model, (array(*shape),)))
+    with pytest.raises(SignatureError, match="a multiple of 4, 4 or more"):
+        loaded(array(2, 2, 6, 8))
+    outer = to_static(lambda x: loaded(F.tile(x, (1, 1, 2, 2))) * 2, dynamic=True)
+    for n in (4, 6, 8, 10):
+        x = array(1, 2, n, 2 * n)
+        np.testing.assert_allclose(outer(x).array, model(np.tile(x, (1, 1, 2, 2))).array * 2, rtol=1e-5, atol=1e-6)
+
+
 def test_modes_of_the_layer(tmp_path):
     """``eval()`` and ``train()`` of one layer; until then the configuration decides."""
     model = CASES["mlp"].make()

@@ -55,8 +55,8 @@ class ClosedFunction:
 
     def arena_bytes(self, sizes: Mapping[str, int]) -> int:
         """How large an arena has to be, without what lists and loops need; sizes: by their symbols."""
-        rooms = [ROOM + aligned(evaluate(room, sizes)) for room in self.function.rooms]
-        return 3 * ALIGNMENT + aligned(self.function.scratch) + sum(rooms)
+        sized = evaluate(self.function.sized, sizes)
+        return 3 * ALIGNMENT + aligned(self.function.scratch) + (ROOM + aligned(sized) if sized else 0)
 
     @property
     def draws(self) -> bool:

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set
 
+from ...ir.dims import Size
 from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.legalize import legalize_numpy_calls
 from ...passes import Pass, Pipeline, Setting, run
@@ -17,7 +18,7 @@ from ..loops.fuse import Run, fuse
 from ..loops.groups import Group, nodes_of
 from ..loops.layout import Place
 from ..loops.schedule import schedule
-from ..run_sizes import RunSize, with_run_sizes
+from ..run_sizes import size_variables, with_run_sizes
 from .alike_nests import AlikeNests, form_of
 from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
@@ -50,13 +51,13 @@ _LARGE = 1 << 14
 class CFunction:
     """``static int run(char **p, int64_t *n, double *d)`` for a graph.
 
-    text: of the function.  scratch: how many bytes it wants behind its outputs.  rooms: those of other memory, in sizes that the
-    caller gives.  grows: whether it takes memory besides, as much as its loops and lists need.
+    text: of the function.  scratch: how many bytes it wants behind its outputs.  sized: at most how many bytes it asks for when it
+    begins, in sizes that the caller gives.  grows: whether it takes memory besides, as much as its loops and lists need.
     """
 
     text: str
     scratch: int
-    rooms: Tuple[RunSize, ...] = ()
+    sized: Size = 0
     grows: bool = False
 
 
@@ -69,21 +70,19 @@ def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = 
     """
     graph = run(REGION, graph, Setting(layout=layout)) if standalone is None else graph
     block = flatten(graph)
-    read_by = _readers(block)
-    out = FunctionEmitter(graph, parts, read_by, standalone)
-    signature = Signature(graph, out)
-    signature.enter()
-    signature.bind_outputs(owned(block))
-    if ticks is not None:
-        out.line("dy_start();")
-    _Walk(out, read_by, ticks).block(block)
-    signature.leave()
-    text, scratch = signature.text(name)
+    with size_variables():
+        read_by = _readers(block)
+        out = FunctionEmitter(graph, parts, read_by, standalone)
+        signature = Signature(graph, out)
+        signature.enter()
+        signature.bind_outputs(owned(block))
+        if ticks is not None:
+            out.line("dy_start();")
+        _Walk(out, read_by, ticks).block(block)
+        signature.leave()
+        text, scratch, sized = signature.text(name)
     parts.own |= out.names.taken
-    made = set(out.sizes.made)
-    rooms = [room.nbytes for room in out.memory.rooms]
-    known = tuple([size for size in rooms if made.isdisjoint(size.symbols)])
-    return CFunction(text, scratch, known, bool(out.stacks or out.lists or len(known) < len(rooms)))
+    return CFunction(text, scratch, sized, bool(out.stacks or out.lists or out.memory.rooms))
 
 
 def _readers(block: Block) -> Mapping[Value, Set[Optional[Node]]]:
@@ -255,7 +254,7 @@ class _Walk:
 
     def _overwrite(self, group: Group) -> None:
         """Note which results of a group may stand where an operand stands that it reads element by element, once."""
-        if group.sweeps > 1 or not all(isinstance(n, int) for n in group.shape):
+        if group.sweeps > 1:
             return
         memory = self.out.memory
         read: Dict[Value, List[Place]] = {}

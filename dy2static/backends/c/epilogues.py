@@ -43,7 +43,7 @@ def followers(emitter: Emitter, order: Sequence[object], index: int, kept: Colle
     kept: values that others than these parts read.
     """
     node = order[index]
-    if not isinstance(node, Node) or node.op.name not in BEFORE or not is_known(node.outputs[0].shape[0]):
+    if not isinstance(node, Node) or node.op.name not in BEFORE or not all(map(is_known, node.outputs[0].shape)):
         return []
     (value,) = node.outputs
     made, found = {value}, []

@@ -1,8 +1,9 @@
 """Sizes that only the run knows, in C functions: which of them have their numbers when."""
 from __future__ import annotations
 
-from typing import Collection, List
+from typing import Collection, List, Set
 
+from ...ir.dims import Dim
 from ...ir.graph import Graph, Value
 from ...ir.sizes_read import dims_of
 from ...ir.types import Extent, Tensor, dims_in
@@ -27,6 +28,11 @@ class Sizes:
     def known_by(self, *symbols: str) -> List[str]:
         """The sizes that have their numbers when these symbols have theirs, and had none before."""
         self.known.update(symbols)
-        found = {dim for dim in self.unchecked if self.known.issuperset(dim.symbols)}
+        found = self.found
         self.unchecked -= found
         return sorted(map(str, found))
+
+    @property
+    def found(self) -> Set[Dim]:
+        """The sizes that have their numbers by now and have not been given by `known_by`."""
+        return {dim for dim in self.unchecked if self.known.issuperset(dim.symbols)}

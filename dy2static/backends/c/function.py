@@ -40,9 +40,9 @@ class FunctionEmitter(FlowEmitter):
         self.standalone = standalone
         self.parts, self.read_by = parts, read_by
         self.names, self.text = CNames(), Text()
-        self.memory = Memory(self.names, self.text)
-        self.places = Places(lambda: self.names.fresh("at", "const int64_t"))
         self.sizes = Sizes(graph)
+        self.memory = Memory(self.names, self.text, self.sizes.made)
+        self.places = Places(lambda: self.names.fresh("at", "const int64_t"))
         self.needed: AbstractSet[Value] = frozenset()
         self.storages, self.generator = self.names.take("all_lists"), ""
         self.stacks: List[str] = []

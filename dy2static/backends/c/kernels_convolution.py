@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import math
-from typing import Dict
+from typing import Dict, Tuple
 
-from ...ir.dims import is_known
+from ...ir.dims import Size, evaluate, is_known, maximum
 from ...ir.graph import Node
 from ...native import convolutions
 from ...native.convolutions import Windows
@@ -14,6 +14,8 @@ from .emitter import Emitter, Rule
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
 #: As in ``dy2static_plain_windows.h``.
 _PATCH_SIZE, _PATCH_COLUMNS, _FEW = 1 << 16, 256, 4
+#: What sizes that only the run knows are taken for.
+_USUAL = 32
 _FUNCTIONS = {"conv": "dy_conv", "conv_transpose": "dy_conv_transpose", "conv_grad_weight": "dy_conv_grad_weight"}
 
 
@@ -34,16 +36,17 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     (value,) = node.outputs
     windows = _windows(node)
     suffix = _SUFFIXES[value.dtype.name]
-    if emitter.standalone is None and all(map(is_known, (windows.batch, *windows.image))):
+    are_known = all(map(is_known, (windows.batch, *windows.image, *windows.spots)))
+    if emitter.standalone is None:
         if _is_winograd(node, windows):
             windows = windows._replace(algorithm=convolutions.WINOGRAD)
-        windows = convolutions.tuned(node.op.name, windows, suffix)
+        windows = convolutions.tuned(node.op.name, windows, suffix) if are_known else windows
     arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
     if emitter.standalone is not None:
         count = patch_elements(windows)
-        arguments.append(emitter.scratch(count, value.dtype) if count else "0")
+        arguments.append(emitter.scratch(count, value.dtype) if count != 0 else "0")
     emitter.line("{")
-    emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
+    emitter.line(f"    {'static ' if are_known else ''}const dy_windows windows = {windows.text()};")
     if before:
         emitter.line(f"    {before}")
     called = f"{_FUNCTIONS[node.op.name]}_{suffix}"
@@ -57,24 +60,34 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
 
 
 def _is_winograd(node: Node, windows: Windows) -> bool:
-    """Whether rules choose Winograd's algorithm."""
-    (read, filters), (made,) = node.inputs, node.outputs
+    """Whether rules choose Winograd's algorithm; for images of usual sizes where only the run knows these."""
+    (read, other), (made,) = node.inputs, node.outputs
     if not convolutions.may_winograd(node.op.name, windows, _SUFFIXES[made.dtype.name]):
         return False
+    read_shape, other_shape, made_shape = [
+        tuple([n if is_known(n) else evaluate(n, dict.fromkeys(n.symbols, _USUAL)) for n in v.shape]) for v in (read, other, made)]
     if node.op.name == "conv_grad_weight":
-        return pays_for_filters(made.shape, filters.shape)
-    out, in_, *kernel = filters.shape
-    taken = (in_, out, *kernel) if node.op.name == "conv_transpose" else filters.shape
-    return pays_to_turn(taken, read.shape, made.shape)
+        return pays_for_filters(made_shape, other_shape)
+    out, in_, *kernel = other_shape
+    taken = (in_, out, *kernel) if node.op.name == "conv_transpose" else other_shape
+    return pays_to_turn(taken, read_shape, made_shape)
 
 
-def patch_elements(windows: Windows) -> int:
+def known_of(node: Node) -> Tuple[Size, ...]:
+    """The sizes that have to be known: all but the number of images, and how large these are."""
+    (x, other), (value,) = node.inputs, node.outputs
+    return (x.shape[1], *(value if node.op.name == "conv_grad_weight" else other).shape)
+
+
+def patch_elements(windows: Windows) -> Size:
     """How many elements of patches there are at a time without the library: `dy_patch_lines` rows of windows, or none."""
     _, _, in_, out, image, kernel, spots, stride, pad, *_ = windows
     is_image = math.prod(kernel) == math.prod(stride) == 1 and not any(pad) and image == spots
     if is_image or in_ * out <= _FEW:
         return 0
     depth, row, lines = in_ * math.prod(kernel), spots[-1] if spots else 1, math.prod(spots[:-1])
+    if not is_known(row) or not is_known(lines):
+        return maximum(_PATCH_SIZE, depth * (_PATCH_COLUMNS + row))         # no fewer than there are
     most = max(_PATCH_SIZE // (depth * row), -(-_PATCH_COLUMNS // row))
     return depth * row * -(-lines // -(-lines // most))
 

@@ -6,7 +6,7 @@ import math
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_constant, c_suffix, c_type
-from ...ir.dims import is_known
+from ...ir.dims import Size, is_known, not_below
 from ...ir.graph import Node
 from ...native.convolutions import Windows
 from ..loops.layout import compact_strides
@@ -24,7 +24,7 @@ _CHOICE, _PLACE = 1.5, 0.5
 class _Windows:
     """The numbers of one op: arrays ``(images, *image)`` and windows ``(*spots)`` of ``kernel``; batch and channels are one."""
 
-    def __init__(self, node: Node, image: Sequence[int], kernel: Sequence[int], spots: Sequence[int], count: int):
+    def __init__(self, node: Node, image: Sequence[Size], kernel: Sequence[int], spots: Sequence[Size], count: Size):
         self.image, self.kernel, self.spots, self.count = tuple(image), tuple(kernel), tuple(spots), count
         self.stride, self.pad = node.attrs["stride"], node.attrs["pad"]
         self.dilate = node.attrs.get("dilate", (1,) * len(self.kernel))
@@ -33,7 +33,7 @@ class _Windows:
     def inside(self, a: int) -> bool:
         """Whether no window leaves the image along an axis."""
         reach = (self.spots[a] - 1) * self.stride[a] + (self.kernel[a] - 1) * self.dilate[a] + 1
-        return not self.pad[a] and reach <= self.image[a]
+        return not self.pad[a] and not_below(self.image[a], reach)
 
     def places(self, emitter: Emitter, spots: Sequence[str]) -> Tuple[List[str], List[str]]:
         """Lines that give the part of the kernel that is in the image, for each axis: its begin and its end."""
@@ -133,10 +133,10 @@ def written_pool(emitter: Emitter, node: Node, images: int = 0) -> Optional[Tupl
     share, elements, level = None, math.prod(value.shape), Level("planes", windows.batch)
     if images:
         share = image_by_image(level, images, elements)
-    elif is_known(windows.batch):
+    elif is_known(elements):
         share = cut([level], elements, elements * math.prod(windows.kernel) * _TAP)
     arrays = [emitter.pointer(x), emitter.name(value), emitter.name(indexes) if emitter.is_read(indexes) else ""]
-    lines = [f"    {'static ' if share is None and is_known(windows.batch) else ''}dy_windows windows = {windows.text()};"]
+    lines = [f"    {'static ' if share is None and is_known(elements) else ''}dy_windows windows = {windows.text()};"]
     if share is not None:
         lines.append("    windows.batch = end - begin;")
         sizes = [math.prod(windows.image), *[math.prod(windows.spots)] * 2]
@@ -183,7 +183,8 @@ def _unpick(emitter: Emitter, node: Node) -> None:
 
 def _patches(emitter: Emitter, w: _Windows, statement: Callable[[str, str], str]) -> None:
     """One line for each place of a window in the image: from its address in the patches, and that in the image."""
-    with loops(emitter, "a", (w.count, *w.kernel), _PLACE * math.prod(w.spots)) as (image, *places):
+    places_in_all = math.prod(w.spots)
+    with loops(emitter, "a", (w.count, *w.kernel), _PLACE * places_in_all if is_known(places_in_all) else 0) as (image, *places):
         spots = [f"s{a}_" for a in w.axes]
         valid = [w.valid(a, place) for a, place in zip(w.axes, places)]
         for a, (begin, end) in enumerate(valid):
@@ -217,7 +218,7 @@ def _window_sums(emitter: Emitter, node: Node, term: Callable[[str], str], finis
     shape = node.outputs[0].shape
     channels, inner, half = shape[1], math.prod(shape[2:]), node.attrs["n"] // 2
     sizes = (shape[0], channels, inner)
-    type, most = c_type(node.outputs[0].dtype), min(inner, _ROW)
+    type, most = c_type(node.outputs[0].dtype), min(inner, _ROW) if is_known(inner) else _ROW
     with loops(emitter, "a", (*sizes[:2], -(-inner // most)), node.attrs["n"] * most) as (image, channel, block):
         emitter.line(f"const int64_t begin = {channel} < {half} ? 0 : {channel} - {half}, "
                     f"end = {channel} + {half + 1} > {channels} ? {channels} : {channel} + {half + 1};")
@@ -262,6 +263,12 @@ def _local_response_grad(emitter: Emitter, node: Node) -> None:
 WINDOWS: Dict[str, Rule] = {
     "average_pool": _average_pool, "max_pool": _max_pool, "pick_in_windows": _pick_in_windows, "unpick": _unpick,
     "im2col": _im2col, "col2im": _col2im, "local_response": _local_response, "local_response_grad": _local_response_grad}
+
+
+def known_of(node: Node) -> Tuple[Size, ...]:
+    """The sizes that have to be known: all but the number of images, and how large these are."""
+    (x, *_), patches = node.inputs, len(node.attrs["size"]) if node.op.name == "col2im" else 0
+    return x.shape[1:2 + patches]
 
 
 def takes(node: Node) -> bool:

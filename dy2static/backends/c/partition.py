@@ -79,8 +79,9 @@ _OF_ANY_SIZE = frozenset((
     "shift", "sort", "stack_product", "weighted_add", "weighted_take", *LISTS)) - {"getitem", "diagonal"}
 
 
-#: Ops whose text is right for any number of images, if that is all that only the run knows.
-_OF_ANY_BATCH = frozenset((*kernels_convolution.CONVOLUTIONS, *kernels_pooling.WINDOWS))
+#: Ops whose text is right for any number of images of any size, if their channels and windows are known.
+_OF_ANY_IMAGES = {**dict.fromkeys(kernels_convolution.CONVOLUTIONS, kernels_convolution.known_of),
+                  **dict.fromkeys(kernels_pooling.WINDOWS, kernels_pooling.known_of)}
 
 
 def _fits_run_sizes(node: Node) -> bool:
@@ -88,9 +89,9 @@ def _fits_run_sizes(node: Node) -> bool:
     if node.op.name in ("getitem", "scatter_slice", "pick", "add_at", "put"):
         return all(entry[2] == 1 or entry[1:] == (None, -1) or all(e is None or is_known(e) for e in entry[:2])
                    for entry in node.attrs["index"] if isinstance(entry, tuple))
-    if node.op.name in _OF_ANY_BATCH:
-        others = tuple(v.shape[1:] for v in (*node.inputs, *node.outputs)), tuple(node.attrs.values())
-        return not any(True for _ in dims_in(others))
+    if node.op.name in _OF_ANY_IMAGES:
+        windows = tuple([attr for name, attr in node.attrs.items() if name != "size"])
+        return not any(True for _ in dims_in((windows, _OF_ANY_IMAGES[node.op.name](node))))
     return bool(node.regions) or node.op.kind == "elementwise" or node.op.decompose is not None or node.op.name in _OF_ANY_SIZE
 
 

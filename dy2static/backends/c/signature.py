@@ -9,12 +9,13 @@ from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Sequen
 import numpy as np
 
 from ...ir.c_forms import c_type
+from ...ir.dims import Size
 from ...ir.graph import Graph, Value
 from ...ir.types import Extent, Stack, Tensor
 from ...runtime.native_values import has_marks
 from ..loops.layout import place_of
 from ..memory_planner import Buffer
-from ..run_sizes import name_of
+from ..run_sizes import name_of, new_variables
 from .call_list import CallList, Where, runs_of
 from .draws import graph_draws
 from .extents import is_grown
@@ -92,6 +93,7 @@ class Signature:
             self.head.append(f"dy_heap *const heap = (dy_heap *)(uintptr_t){self.arguments.int()};")
         for symbol in self.out.sizes.made:
             self.out.names.take(name_of(symbol), "const int64_t")
+        self.head += new_variables(self.out.sizes.found, lambda: self.out.names.fresh("size", "const int64_t"))
         for size in self.out.sizes.known_by():
             failed = 1 if self.out.standalone is None else self.out.standalone.number(SIZE)
             self.head.append(f"if ({size} <= 0) return {failed};")
@@ -198,9 +200,11 @@ class Signature:
 
     # The whole
 
-    def text(self, function: str) -> Tuple[str, int]:
-        """The text of the function, and how many bytes of scratch memory it takes."""
+    def text(self, function: str) -> Tuple[str, int, Size]:
+        """The text of the function, how many bytes of scratch memory it takes, and at most how many it asks for when it begins."""
         out = self.out
+        none = "{0}" if out.standalone is None else "{.heap = heap}"
+        block = out.memory.block(none)
         size, offsets = out.memory.arranged()
         pointers = [*self.pointers, *((buffer.name, f"{buffer.type} *", Where(self.scratch, at))
                                       for buffer, at in zip(out.memory.buffers, offsets))]
@@ -212,14 +216,16 @@ class Signature:
             source = f"(scratch + {where.nbytes})" if where.pointer == self.scratch else f"p[{where.pointer}]"
             head.append(f"#define {name} (({type}){source})" if are_many else f"    {type}const {name} = ({type}){source};")
         head += [f"#define {name} {text}" for name, text in body.macros.items()]
-        head += [f"    {line}" for line in (*body.head, *self._declarations())]
+        head += [f"    {line}" for line in (*body.head, *self._declarations(none))]
         sweep = f"dy_lists_sweep(&{out.storages}, (dy_list *const[]){{{', '.join(f'&{x}' for x in out.lists)}}}, {len(out.lists)});"
         lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in body.lines]
+        lines = [*[f"    {line}" for line in block.lines], *lines]
         if out.standalone is not None:
             lines = [*self._unread(lines), *out.standalone.placed(lines)]
-        tail = [f"    {line}" if line != "bail:" else line for line in self._ends(any("goto bail" in line for line in lines))]
+        tail = [f"    {line}" if line != "bail:" else line
+                for line in self._ends(any("goto bail" in line for line in lines), block.room)]
         ends = [f"#undef {name}" for name in (*[name for name, _, _ in body.pointers if are_many], *body.macros)]
-        return body.table + "\n".join([*head, *lines, *tail, "}", *ends]) + "\n", size
+        return body.table + "\n".join([*head, *lines, *tail, "}", *ends]) + "\n", size, block.nbytes
 
     def _with_table(self, function: str, pointers: List[_Pointer]) -> _Body:
         """The function with a table in place of long runs of calls, and of what it names only what is still read."""
@@ -248,10 +254,9 @@ class Signature:
                   for value in self.graph.inputs if not (isinstance(value.type, Tensor) and value.ndim)]
         return [f"    (void){name};" for name in (*(name for name, _, _ in self.pointers), *inputs) if name not in read]
 
-    def _declarations(self) -> List[str]:
-        """Variables of the whole function."""
+    def _declarations(self, none: str) -> List[str]:
+        """Variables of the whole function.  none: the initialiser of what has taken no memory yet."""
         out = self.out
-        none = "{0}" if out.standalone is None else "{.heap = heap}"
         found = [f"dy_stack {name} = {none};" for name in out.stacks]
         found += [f"int64_t {name_of(symbol)} = 0;" for symbol in out.sizes.made]
         found += [f"dy_list {name} = {{0}};" for name in out.lists]
@@ -259,12 +264,16 @@ class Signature:
         found += [f"dy_room {room.name}_room = {none}; {room.type} *{room.name} = 0;" for room in out.memory.rooms]
         return found if out.standalone is None else [*found, "int failed = 0;", "(void)p, (void)n, (void)d;"]
 
-    def _ends(self, bails: bool) -> List[str]:
-        """The end of the function: the results, and the error exit if any line jumps to it (``bails``)."""
+    def _ends(self, bails: bool, block: str) -> List[str]:
+        """The end of the function: the results, and the error exit if any line jumps to it (``bails``).
+
+        block: the room that is taken when the function begins, if there is one.
+        """
         out = self.out
         if out.standalone is not None:                          # the arena is the caller's
             return ["(void)heap;", *(["bail:"] if bails else []), "return failed;"]
-        free = [f"dy_room_free(&{room.name}_room);" for room in out.memory.rooms]
+        rooms = [f"{room.name}_room" for room in out.memory.rooms] + [block] * bool(block)
+        free = [f"dy_room_free(&{room});" for room in rooms]
         free += [f"dy_lists_free(&{out.storages});"] if out.lists else []
         back = [f"*{out.generator} = {self.restored};"] if out.generator else []
         lines = list(free)

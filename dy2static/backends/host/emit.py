@@ -7,6 +7,7 @@ from typing import Collection, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from ...ir.dims import divided_text
 from ...ir.graph import Graph, Value
 from ...ir.types import Extent
 from ...passes import Pass, Pipeline, Setting, run
@@ -96,9 +97,9 @@ def _made_there(out: Emitter, block: Block, into: Mapping[Value, Value]) -> Mapp
 
 def _bind_symbols(out: Emitter, graph: Graph) -> None:
     """Let each unknown size be read from an input; those that a branch finds out have a number in any case."""
-    for symbol, value, axis in symbol_sources(graph):
+    for symbol, value, axis, factor in symbol_sources(graph):
         text = out.values.texts[value]
-        out.text.line(f"{symbol} = {text}" if axis < 0 else f"{symbol} = {text}.shape[{axis}]")
+        out.text.line(f"{symbol} = {text}" if axis < 0 else f"{symbol} = {divided_text(f'{text}.shape[{axis}]', factor)}")
     for symbol in made_in_regions(graph):
         out.text.line(f"{symbol} = 0")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ...backends.c.closed import ClosedFunction, element_type, is_array
-from ...ir.dims import Dim
+from ...ir.dims import Dim, as_multiple
 from ...ir.graph import Value
 from ...ir.types import Tensor
 from ..program import ExportedProgram, FreeSize, unique
@@ -83,8 +83,16 @@ class Entry:
         """A size in the names of the user's."""
         if not isinstance(size, Dim):
             return str(size)
-        known = {symbol: name for symbol, (name, _) in self.sizes.items()}
+        known = {symbol: free.divided(name) for symbol, (name, free) in self.sizes.items()}
+        symbol, factor = as_multiple(size) or ("", 1)
+        if symbol in known and self.sizes[symbol][1].factor == factor:
+            return self.sizes[symbol][0]
         return re.sub(r"[A-Za-z_]\w*", lambda found: known.get(found.group(), found.group()), str(size))
+
+    def number(self, symbol: str, holder: str = "") -> str:
+        """The number of a symbol in C; holder: what the size is a member of, with ``.`` or ``->``."""
+        name, free = self.sizes[symbol]
+        return free.divided(holder + name)
 
     @property
     def signature(self) -> str:
@@ -119,7 +127,7 @@ typedef struct {{
 
     def _argument_members(self) -> Iterator[Tuple[str, str]]:
         for name, size in self.sizes.values():
-            yield f"int64_t {name};", f"{size.least} or more"
+            yield f"int64_t {name};", size.in_words
         for field in self.arguments:
             yield (f"const {field.type} *{field.name};" if field.is_array else f"{field.type} {field.name};"), field.shown
         if self.draws:

@@ -131,5 +131,5 @@ def write(programs: Sequence[ExportedProgram], folder: Union[str, Path], *, name
     if not in_source:
         interface.weights.block().tofile(str(folder / f"{name}.weights"))
     first = interface.entries[0]
-    least = {symbol: free.least for symbol, (_, free) in first.sizes.items()}
+    least = {symbol: free.least // free.factor for symbol, (_, free) in first.sizes.items()}
     return ExportedC(name, folder, len(text_of_source.encode()), nbytes, first.function.arena_bytes(least))

@@ -6,7 +6,6 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...ir.graph import Value
 from ...ir.shapes import evaluate_shape
 from .entry import Entry, Field
 from .interface import CODES
@@ -120,11 +119,12 @@ class Loaded:
     def _results(self, sizes: Dict[str, int]) -> Tuple[Any, Dict[str, np.ndarray]]:
         members: List[Tuple[str, Any, Any]] = []
         outputs: Dict[str, np.ndarray] = {}
+        numbers = {symbol: sizes[symbol] // free.factor for symbol, (_, free) in self.entry.sizes.items()}
         for field in self.entry.results:
             if field.grown:
                 members += [(field.name, ctypes.c_void_p, None), (f"{field.name}_shape", ctypes.c_int64 * field.ndim, None)]
             elif field.is_array:
-                outputs[field.name] = np.empty(_shape(field.value, sizes), field.value.dtype)
+                outputs[field.name] = np.empty(evaluate_shape(field.value.shape, numbers), field.value.dtype)
                 members.append((field.name, ctypes.c_void_p, outputs[field.name].ctypes.data))
             else:
                 members.append((field.name, _NUMBERS[field.type], None))
@@ -134,10 +134,6 @@ class Loaded:
 def _structure(members: Sequence[Tuple[str, Any, Any]]) -> Any:
     kind = type("Members", (ctypes.Structure,), {"_fields_": [(name, type_) for name, type_, _ in members]})
     return kind(**{name: value for name, _, value in members if value is not None})
-
-
-def _shape(value: Value, sizes: Dict[str, int]) -> Tuple[int, ...]:
-    return evaluate_shape(value.shape, sizes)
 
 
 def _taken(field: Field, results: Any, output: Optional[np.ndarray]) -> Any:

@@ -53,7 +53,7 @@ if (code)
 
 
 def _entry(interface: Interface, entry: Entry) -> str:
-    sizes = "".join(f"- `{size}`: {free.least} or more\n" for size, free in entry.sizes.values())
+    sizes = "".join(f"- `{size}`: {free.in_words}\n" for size, free in entry.sizes.values())
     arguments = "".join(f"- `{f.name}`: {f.type} {f.shown}\n" for f in entry.arguments)
     results = "".join(f"- `{f.name}`: {f.type} {f.shown}{', in the arena' if f.grown else ''}\n" for f in entry.results)
     fixed = "".join(f"- `{key}` is always {value!r}\n" for key, value in entry.program.fixed.items())

@@ -105,13 +105,13 @@ int {name}_init({name}_model *model, const void *weights, size_t bytes)
 
 def _arena(entry: Entry) -> str:
     function, symbols = entry.function.function, entry.function.symbols
-    rooms = "".join(f" + ({ROOM} + ({size} + 63) / 64 * 64)" for size in function.rooms)
+    room = f" + ({ROOM} + ({function.sized} + 63) / 64 * 64)" if function.sized != 0 else ""
     lines = [f"    (void){name};" for name, _ in entry.sizes.values()]
-    if function.rooms:
-        lines += [f"    const int64_t {size_text(Dim(symbol))} = {entry.sizes[symbol][0]};" for symbol in symbols]
+    if room:
+        lines += [f"    const int64_t {size_text(Dim(symbol))} = {entry.number(symbol)};" for symbol in symbols]
         lines += [f"    (void){size_text(Dim(symbol))};" for symbol in symbols]
     fixed = 3 * ALIGNMENT + aligned(function.scratch)          # as `ClosedFunction.arena_bytes`
-    body = "\n".join([*lines, f"    return (size_t)({fixed}{rooms});"])
+    body = "\n".join([*lines, f"    return (size_t)({fixed}{room});"])
     return f"{entry.arena_signature}\n{{\n{body}\n}}\n"
 
 
@@ -141,7 +141,9 @@ def _run(interface: Interface, entry: Entry) -> str:
     tests = " || ".join(["!model", "!arguments", "!results", "!arena", *pointers])
     lines += [f"if ({tests})", f"    return {macro}_NULL_POINTER;"]
     for size, free in entry.sizes.values():
-        lines += [f"if (arguments->{size} < {free.least} || arguments->{size} > INT32_MAX)", f"    return {macro}_BAD_SIZE;"]
+        no_multiple = "" if free.factor == 1 else f" || arguments->{size} % {free.factor}"
+        lines += [f"if (arguments->{size} < {free.least} || arguments->{size} > INT32_MAX{no_multiple})",
+                  f"    return {macro}_BAD_SIZE;"]
     if len(entry.sizes) > 1:                                # products of sizes stay within 64 bits
         product = " * ".join(f"(double)arguments->{size}" for size, _ in entry.sizes.values())
         lines += [f"if ({product} > 1e12)", f"    return {macro}_BAD_SIZE;"]
@@ -168,7 +170,7 @@ def _inputs(entry: Entry, weights: Weights, slots: _Slots) -> List[str]:
     for k, value in enumerate(entry.function.graph.inputs):
         slot = slots.of(value)
         if isinstance(value.type, Extent):
-            lines.append(f"{slot} = arguments->{entry.sizes[value.type.symbol][0]};")
+            lines.append(f"{slot} = {entry.number(value.type.symbol, 'arguments->')};")
         elif k < arguments:
             field = entry.arguments[k]
             lines.append(f"{slot} = {'(char *)(uintptr_t)' if field.is_array else ''}arguments->{field.name};")
@@ -189,7 +191,7 @@ def _outputs(entry: Entry, slots: _Slots) -> Mapping[str, List[str]]:
             before.append(f"{slots.next('p')} = (char *)results->{field.name};")
     if entry.function.function.scratch:
         before.append(f"{slots.next('p')} = begin;")
-    symbols: Dict[str, str] = {symbol: f"arguments->{entry.sizes[symbol][0]}" for symbol in entry.function.symbols}
+    symbols: Dict[str, str] = {symbol: entry.number(symbol, "arguments->") for symbol in entry.function.symbols}
     grown: List[Field] = []
     for k, value in enumerate(entry.function.graph.outputs):
         if k < len(entry.results):

@@ -5,6 +5,7 @@ import os
 from typing import Any, Optional, Sequence, Union
 
 from ...errors import SignatureError
+from ...ir.dims import Dim
 from ..captured import exported
 from ..program import ExportedProgram
 from . import proto
@@ -58,13 +59,15 @@ def checked_options(opset: int, random: bool, checks: str) -> Options:
 
 def model_of_program(program: ExportedProgram, options: Options) -> Any:
     """The model of a closed program."""
-    sizes = {symbol: size.name for symbol, size in program.sizes.items()}
+    sizes = {Dim(symbol) * size.factor: size.name for symbol, size in program.sizes.items()}
     model = model_of(program.graph, [(a.value, a.name) for a in program.arguments],
                      [(p.value, p.name, p.array) for p in program.parameters],
                      list(zip(program.graph.outputs, [r.name for r in program.results])), sizes, options, program.name)
     for size in program.sizes.values():
         if size.least > 1:
             model.metadata_props.add(key=f"least {size.name}", value=str(size.least))
+        if size.factor > 1:
+            model.metadata_props.add(key=f"factor {size.name}", value=str(size.factor))
     for name, value in program.fixed.items():
         model.metadata_props.add(key=f"result {name}", value=repr(value))
     return model

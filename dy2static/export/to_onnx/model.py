@@ -6,7 +6,7 @@ from typing import Any, Iterable, List, Mapping, Sequence, Set, Tuple
 import numpy as np
 
 from ...errors import ExportError
-from ...ir.dims import Dim
+from ...ir.dims import Dim, Size
 from ...ir.graph import Graph, Value
 from ...ir.op import OPS
 from ...ir.types import List as ListType
@@ -31,9 +31,9 @@ def legalized(graph: Graph) -> Graph:
 
 
 def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tuple[Value, str, np.ndarray]],
-             results: Sequence[Named], sizes: Mapping[str, str], options: Options, name: str = "graph", doc: str = "",
+             results: Sequence[Named], sizes: Mapping[Size, str], options: Options, name: str = "graph", doc: str = "",
              version: str = "") -> Any:
-    """The model.  sizes: the names of free sizes by their symbols.  Raises `ExportError`, with the user's line."""
+    """The model.  sizes: the names of free sizes.  Raises `ExportError`, with the user's line."""
     writer = GraphWriter(options, CONTROL)
     for taken in (*(n for _, n in arguments), *(n for _, n, _ in parameters), *(n for _, n in results)):
         writer.fresh(taken)
@@ -69,17 +69,15 @@ def _dtype(value: Value) -> np.dtype:
     return type_.dtype
 
 
-def _info(value: Value, name: str, sizes: Mapping[str, str]) -> Any:
+def _info(value: Value, name: str, sizes: Mapping[Size, str]) -> Any:
     if isinstance(value.type, ListType):
         return proto.sequence_info(name, _dtype(value))
     return proto.value_info(name, _dtype(value), [_size(n, sizes) for n in value.shape])
 
 
-def _size(n: Any, sizes: Mapping[str, str]) -> Any:
+def _size(n: Any, sizes: Mapping[Size, str]) -> Any:
     """A number, the name of a free size, or None for one that follows from others."""
-    if not isinstance(n, Dim):
-        return int(n)
-    return sizes.get(n.symbols[0]) if n == Dim(n.symbols[0]) else None
+    return sizes.get(n) if isinstance(n, Dim) else int(n)
 
 
 def _live(nodes: Sequence[Any], results: Iterable[str]) -> List[Any]:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import numpy as np
 
 from ...errors import ExportError, InternalError
-from ...ir.dims import Dim, Size
+from ...ir.dims import Dim, Size, as_multiple
 from ...ir.graph import Graph, Node, Value
 from ...ir.onnx_forms import Name, NotInOnnx
 from ...ir.types import Extent, Tensor
@@ -88,16 +88,19 @@ class GraphWriter:
         if isinstance(value.type, Extent):
             self.bind(value.type.symbol, lambda: self.names_of(value)[0])
         for axis, n in enumerate(value.type.shape if isinstance(value.type, Tensor) else ()):
-            if isinstance(n, Dim) and n == Dim(n.symbols[0]) and not any(n.symbols[0] in s.symbols for s in self.scope.around()):
-                self.bind(n.symbols[0], lambda axis=axis: self._size_of(self.names_of(value)[0], axis))
+            symbol, factor = as_multiple(n) or ("", 1)
+            if symbol and not any(symbol in s.symbols for s in self.scope.around()):
+                self.bind(symbol, lambda axis=axis, factor=factor: self._number_of(self.names_of(value)[0], axis, factor))
 
     def bind(self, symbol: str, size: Callable[[], Name]) -> None:
         """Let a symbol of sizes have a value from here on."""
         self.scope.symbols[symbol] = size
         self.scope.sizes = {n: name for n, name in self.scope.sizes.items() if symbol not in n.symbols}     # type: ignore[union-attr]
 
-    def _size_of(self, x: Name, axis: int) -> Name:
-        return self.node("Gather", self.shape_of(x), self.constant(axis, np.int64), axis=0)
+    def _number_of(self, x: Name, axis: int, factor: int) -> Name:
+        """The number of the symbol that the size of an axis is so many times."""
+        size = self.node("Gather", self.shape_of(x), self.constant(axis, np.int64), axis=0)
+        return size if factor == 1 else self.node("Div", size, self.constant(factor, np.int64))
 
     def graph(self, graph: Graph) -> None:
         """Write the nodes of a graph whose inputs have names.  Raises `ExportError`."""
