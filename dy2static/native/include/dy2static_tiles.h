@@ -95,7 +95,7 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
 #define IN_REGISTER(value) (void)0
 #endif
 
-/* Steps of which B is fetched early, and of which a packed B is: with shorter vectors that comes by itself. */
+/* Steps of which B is fetched early, and of which a packed B is: with shorter vectors that comes by itself, in a loop without fetches. */
 enum { AHEAD = 12, PACKED_AHEAD = DY_BYTES == 64 ? 48 : 0 };
 
 /* One step of all sums: a row of B times the elements of A, which are `lda` apart.  panel: null, or where that row goes as well. */
@@ -141,21 +141,18 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(c + i * ldc + v * WIDTH, 1);
     int64_t l = 0;
-    if (!where && !panel && ldb == vectors * WIDTH)
+    if (!PACKED_AHEAD && vectors <= 2 && !where && !panel && ldb == vectors * WIDTH)
         for (; l + 2 <= depth; l += 2)
 #pragma GCC unroll 2
-            for (int64_t half = l; half < l + 2; half++) {
-#pragma GCC unroll 4
-                for (int v = 0; PACKED_AHEAD && v < vectors; v++)
-                    __builtin_prefetch(b + ((half + PACKED_AHEAD) * vectors + v) * WIDTH);
+            for (int64_t half = l; half < l + 2; half++)
                 add_step(rows, vectors, a + half, lda, b + half * vectors * WIDTH, 0, sum);
-            }
+    const int64_t ahead = (PACKED_AHEAD && ldb == vectors * WIDTH ? PACKED_AHEAD : AHEAD) * ldb;
     for (; l < depth; l++) {
         const DY_T *const row = where ? b + where[l] : b + l * ldb;
         if (!where)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                __builtin_prefetch(row + AHEAD * ldb + v * WIDTH);
+                __builtin_prefetch(row + ahead + v * WIDTH);
         add_step(rows, vectors, a + l, lda, row, panel ? panel + l * vectors * WIDTH : 0, sum);
     }
 #pragma GCC unroll 12
