@@ -3,7 +3,7 @@
     python benchmarks/small_parts.py [--blocks 25] [--sizes 4,1000,100000] [--functions]
 
 Each program has some operations of NumPy or functions of Chainer's and then a line that is refused.  Parts of any size are called
-here, also those that `dy2static.dispatch.in_parts` leaves to Python.  With ``--functions``: the calls of Chainer's functions of
+here, also those that `dy2static.dispatch.paying` leaves to Python.  With ``--functions``: the calls of Chainer's functions of
 tests/function_cases, each with such a line behind it.
 """
 import argparse
@@ -23,7 +23,7 @@ import chainer.functions as F  # noqa: E402
 import numpy as np  # noqa: E402
 import parts  # noqa: E402
 
-from dy2static.dispatch import in_parts  # noqa: E402
+from dy2static.dispatch import paying  # noqa: E402
 
 #: Lines that a part is made of; the last gives ``h``.
 FUNCTIONS = {"1 function": ["h = F.tanh(x)"],
@@ -60,8 +60,8 @@ def show(name, seconds):
 
 def operations(options):
     """The table of programs of a few operations."""
-    least = in_parts.LEAST, in_parts.LEAST_OF_NUMPY
-    in_parts.LEAST = in_parts.LEAST_OF_NUMPY = 1
+    least = paying.LEAST, paying.LEAST_OF_NUMPY
+    paying.LEAST = paying.LEAST_OF_NUMPY = 1
     try:
         for size in map(int, options.sizes.split(",")):
             for name, lines in {**FUNCTIONS, **OPERATIONS}.items():
@@ -69,7 +69,7 @@ def operations(options):
                 args = (x if name in OPERATIONS else chainer.Variable(x),)
                 show(f"{name} on {size} floats", measured(function_of(name, lines), args, ("numpy", "c"), options.blocks))
     finally:
-        in_parts.LEAST, in_parts.LEAST_OF_NUMPY = least
+        paying.LEAST, paying.LEAST_OF_NUMPY = least
 
 
 def functions(options):

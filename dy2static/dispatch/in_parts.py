@@ -4,24 +4,17 @@ from __future__ import annotations
 import dis
 import types
 import warnings
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Set, Tuple
 
 from ..conversion import source_of
 from ..diagnostics import explain
 from ..errors import FallbackWarning
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth, is_installed
-from ..ir.graph import Node
-from ..ir.types import Tensor
 from ..options import InnerOptions, Options
 from ..parts.cuts import Cut
 from ..parts.divided import Divided, Parts
-from ..runtime.program import Program
-from .entry import Entry
-
-#: So many operations of NumPy on a few numbers take as long as the call of a part (`benchmarks/small_parts.py`); where a part
-#: has no function of Chainer's, which alone takes longer than that, fewer do not pay.  With native code, and with NumPy alone.
-LEAST, LEAST_OF_NUMPY = 16, 64
+from .paying import CompiledPart
 
 #: When calls of so many signatures run in parts, no others are captured as a whole: they may differ in texts, and in every call.
 _MANY_SIGNATURES = 4
@@ -29,58 +22,12 @@ _MANY_SIGNATURES = 4
 #: Parts that do little and have branches are tried again after so many calls, then after so many times as many, and so on.
 _FIRST_PATIENCE, _MORE_PATIENCE = 16, 4
 
-#: For so many times a loop on array values counts.
-_TRIPS = 8
-
 
 def is_bound_once(name: str, code: types.CodeType) -> bool:
     """Whether one place of a function alone gives a local name its value."""
     stored = [step.argval for step in dis.get_instructions(code) if step.opname.startswith("STORE_")]
     names = [each for argval in stored for each in (argval if isinstance(argval, tuple) else (argval,))]
     return names.count(name) + (name in code.co_varnames[:code.co_argcount]) <= 1
-
-
-class CompiledPart(Entry):
-    """A compiled function that is called between lines that Python carries out."""
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether it runs in parts itself."""
-        return bool(self.dispatcher.in_parts.is_used)
-
-    def begin_again(self) -> None:
-        """Forget that its programs, or its parts, do too little."""
-        dispatcher = self.dispatcher
-        if self.is_divided:
-            dispatcher.in_parts.divided.begin_again()
-        else:
-            dispatcher.cache.clear()
-            dispatcher.budget.clear()
-
-    def is_worth_it(self) -> Optional[bool]:
-        """Whether its programs do enough to pay for its calls; None before there is one."""
-        dispatcher = self.dispatcher
-        if self.is_divided:
-            return dispatcher.in_parts.divided.is_worth_it()
-        if not dispatcher.programs:
-            return False if dispatcher.fallback.refused else None
-        least = LEAST_OF_NUMPY if dispatcher.options.backend_now == "numpy" else LEAST
-        return any(_pays(program, least) for program in dispatcher.programs)
-
-
-def _pays(program: Program, least: int) -> bool:
-    """Whether a program has a function of Chainer's, or so many operations that give arrays; those of numbers take no time."""
-    return any(event.is_function for event in program.events) or _operations(program.graph.nodes) >= least
-
-
-def _operations(nodes: Sequence[Node]) -> int:
-    """How many operations give arrays; those in a loop count several times."""
-    found = 0
-    for node in nodes:
-        inside = sum(_operations(region.nodes) for region in node.regions)
-        found += inside * (_TRIPS if node.op.name in ("while_", "scan") else 1)
-        found += any(isinstance(value.type, Tensor) and value.type.shape for value in node.outputs)
-    return found
 
 
 class InParts:

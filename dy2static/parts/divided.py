@@ -40,6 +40,10 @@ class Compiled(Protocol):
     def is_worth_it(self) -> Optional[bool]:
         """Whether its programs do enough to pay for its calls; None while that is not known."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether that stays so."""
+
     def begin_again(self) -> None:
         """Let that not be known."""
 
@@ -277,7 +281,7 @@ class Trial:
     def __call__(self, *args: Any) -> Any:
         result = self.part.compiled(*args)
         worth = self.part.compiled.is_worth_it()
-        if worth is not None:
+        if worth is False or worth and self.part.compiled.is_settled:
             setattr(self.namespace, self.name, self.part.compiled)
             if not worth:
                 self.parts.leave_plain(self.part)
@@ -390,9 +394,9 @@ class Divided:
             numbers[first], name = number, part_name(number)
             part = self.parts.part(self.function, run, tree)
             self._parts[name] = part
-            worth = part.compiled.is_worth_it()
+            is_known = part.compiled.is_worth_it() and part.compiled.is_settled
             self._used.append(part.compiled)
-            setattr(namespace, name, part.compiled if worth else Trial(self.parts, part, namespace, name))
+            setattr(namespace, name, part.compiled if is_known else Trial(self.parts, part, namespace, name))
         self._places = frozenset([place_of_call(first) for first in numbers])
         self._tree = divided_tree(tree, division, numbers)
         self._call = instantiate(load_around(self._tree, self.function), self.function, namespace)
