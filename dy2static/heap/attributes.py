@@ -55,7 +55,9 @@ class Attributes:
             return value
         if found is not ABSENT:
             return found if is_assigned else self._class_attribute(shadow, cls, name, found)
-        if not is_library_class(cls):
+        if hasattr(type(cls), name):                    # `cls.__name__` is the metaclass's: objects do not have it
+            self.heap.class_attributes.rely_on_absence(cls.__mro__, name)
+        elif not is_library_class(cls):
             self.heap.guard(AttributeAbsent(self.heap.source(Constant, None, cls), name))
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
 

@@ -251,3 +251,20 @@ def copied(x):
 def test_functions_of_copyreg(monkeypatch):
     monkeypatch.setitem(copyreg.dispatch_table, Reduced, reduced)
     agree(copied, LOG)
+
+
+def test_names_that_only_classes_have():
+    """`cls.__name__` and `cls.mro` are of the metaclass: objects lack them, until the class has such an attribute itself."""
+    class Named:
+        pass
+
+    holder = Named()
+
+    @to_static(backend="numpy", strict=True)
+    def named(x):
+        return x * 2 if getattr(holder, "__name__", None) is None and not hasattr(holder, "mro") else x * 3
+
+    x = np.ones(3, np.float32)
+    assert [float(named(x)[0]), float(named(x)[0]), named.cache_info().captures] == [2, 2, 1]
+    Named.mro = 1
+    assert float(named(x)[0]) == 3
