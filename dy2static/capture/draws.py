@@ -22,6 +22,7 @@ from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import Size, fitted_types, tried_with
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
+from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
 from .value_enumeration import MOST_VALUES
 
@@ -73,6 +74,8 @@ class Draws:
         args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
         structure, found = self._types(name, generator, args, kwargs)
         drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
+        if generator is np.random.RandomState or not arrays_in((args, kwargs)):         # others may write into an `out`
+            self._made(drawn)
         self._note_bounds(drawn, (_OF_PYTHON if generator is random.Random else _INDICES).get(name), args, kwargs)
         return drawn
 
@@ -100,7 +103,15 @@ class Draws:
         types = placement.types(found, (), (), device)
         if kwargs.get("dtype") is not None:
             types = tuple([replace(t, dtype=np.dtype(kwargs["dtype"])) for t in types])
-        return self.capture.host.call(function, args, kwargs, types, structure, name=f"random.{name}")
+        drawn = self.capture.host.call(function, args, kwargs, types, structure, name=f"random.{name}")
+        self._made(drawn)
+        return drawn
+
+    def _made(self, drawn: Any) -> None:
+        """Know the arrays that a draw gave: they are new, and may be written."""
+        for array in arrays_in(drawn):
+            if not array.is_scalar:
+                self.capture.array_writes.filled(array)
 
     def _check(self, name: str) -> None:
         """Stop at what draws nothing new, or uses the generator as a whole."""

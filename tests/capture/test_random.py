@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from against_eager import array, check, variable
 
-from dy2static import to_static
+from dy2static import FallbackWarning, to_static
 from dy2static.capture.draws import Draws
 
 
@@ -160,3 +160,47 @@ def test_what_a_draw_gives_is_learned_once_for_equal_arguments(monkeypatch):
     for _ in range(2):
         to_static(play, strict=True)(np.ones(7), 7)
     assert sorted(given[2][0] for given in tried) == [-0.0, 0.0] and len(tried) == 2
+
+
+@pytest.mark.parametrize("backend", ["c", "numpy"])
+def test_what_a_draw_gave_is_written(backend):
+    """Arrays that were drawn are new: writes into them and their views are compiled. Those that another array may be are not."""
+    order, state = np.arange(6.0), np.random.RandomState(5)
+
+    def draws():
+        x, a, b = np.random.rand(3, 4), *np.random.rand(2, 3)
+        x[:, 1] = 0
+        column = x[:, 2]
+        column += 1
+        a[0], b[1] = 3, 4
+        p, q = np.random.permutation(order), np.random.choice(order, 3, replace=False)
+        p[0], q[1] = 100, -1
+        z = state.permutation(order)
+        z[:] = 7
+        np.clip(a, 0.3, 0.6, out=a)
+        x[np.arange(3), np.random.randint(0, 4, 3)] = -2
+        return x, column, a, b, p, q, z, order
+
+    f = to_static(draws, backend=backend, strict=True)
+    for k in range(3):
+        state.seed(k)
+        np.random.seed(k)
+        expected = draws()
+        state.seed(k)
+        np.random.seed(k)
+        for one, other in zip(expected, f()):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_draw_into_an_array_gives_that_array():
+    """The result of `Generator.random(out=a)` is `a`, which a write into the result changes, too."""
+    generator, kept = np.random.default_rng(0), np.zeros(4)
+
+    @to_static(backend="numpy")
+    def filled():
+        drawn = generator.random(4, np.float64, kept)
+        drawn[0] = 9
+        return kept * 2
+
+    with pytest.warns(FallbackWarning, match="changed in place"):
+        assert [filled()[0], filled()[0]] == [18, 18]
