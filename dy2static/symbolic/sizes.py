@@ -150,9 +150,14 @@ def holds_sizes(items: Sequence[Any]) -> bool:
 
 def _bindings(symbols: Set[str], trials: Sequence[int] = _TRIALS) -> List[Dict[str, int]]:
     """Numbers for symbols, several times; none if there are no symbols.  Sizes of the caller's arrays are not too small."""
-    places = [(symbol, 13 * i, at_least(symbol), symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
-    return [{symbol: _tried(trial, more, least) if is_free else trial + more for symbol, more, least, is_free in places}
-            for trial in trials] if symbols else []
+    places = [(symbol, i, at_least(symbol), symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
+    return [{symbol: _tried(trial, _apart(i, k), least) if is_free else trial + _apart(i, k)
+             for symbol, i, least, is_free in places} for k, trial in enumerate(trials)] if symbols else []
+
+
+def _apart(i: int, k: int) -> int:
+    """What the i-th symbol has more in the k-th trial: no sum of sizes is a multiple of another size in all of the trials."""
+    return 13 * i + 4 * (i * i * (k + 1) % 5)
 
 
 def _tried(trial: int, more: int, least: int) -> int:
@@ -339,6 +344,8 @@ def _fitted(found: Sequence[int], trials: Sequence[Mapping[str, int]], names: Ma
         for other in (None, *symbols[i:]):                  # a multiple of one, or of a product of two
             size: Any = Dim(symbol) * (1 if other is None else Dim(other))
             numbers = [evaluate(size, bindings) for bindings in trials]
+            if numbers[0] == numbers[1]:
+                continue
             size = names.get(symbol, Dim(symbol)) * (1 if other is None else names.get(other, Dim(other)))
             slope = (found[1] - found[0]) // (numbers[1] - numbers[0])
             rest = found[0] - slope * numbers[0]

@@ -627,3 +627,16 @@ def test_what_no_bound_of_a_size_would_change_is_not_tried_with_another_one(monk
         warnings.simplefilter("ignore")
         testing.assert_allclose(static(x).array, function(x).array, rtol=1e-6)
     assert found.count(function) == 2                       # with a free size, and with this one
+
+
+@pytest.mark.parametrize("backend", ["c", "numpy"])
+def test_a_sum_of_sizes_is_no_multiple_of_one_of_them(backend):
+    """The sizes that a result is tried with are not equally far from each other: `n0 + n1 + n2` would be `3 * n1` for each of them."""
+    @to_static(backend=backend)
+    def in_order(pieces, places):
+        return np.concatenate(pieces)[np.argsort(np.concatenate(places))]
+
+    for sizes in ([2, 3, 4], [1, 6, 5], [3, 2, 2], [4, 3, 6]):
+        places = np.split(np.random.permutation(sum(sizes)), np.cumsum(sizes)[:-1])
+        pieces = [np.random.rand(len(place), 5).astype(np.float32) for place in places]
+        np.testing.assert_array_equal(in_order(pieces, places), in_order.python_function(pieces, places))
