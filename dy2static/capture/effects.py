@@ -87,7 +87,9 @@ class Effects:
 
     def store(self, changes: Iterable[Tuple[Source, Type[Write], Any, Any]]) -> None:
         """Write these changes when the program comes here."""
-        for container, kind, key, item in list(changes):
+        changes = list(changes)
+        self.capture.operands.stored.expect([item for *_, item in changes])
+        for container, kind, key, item in changes:
             operands = [self.capture.inputs.object_value(container)]
             self.capture.operands.storing = True
             template = self.capture.operands.hand_over(item, operands)

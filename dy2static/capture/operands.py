@@ -26,6 +26,7 @@ from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
+from .stored_containers import StoredContainers
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -41,6 +42,7 @@ class Operands:
     def __init__(self, capture: Capture):
         self.capture = capture
         self.handed: Dict[int, Any] = {}
+        self.stored = StoredContainers(capture)
         self.storing = self.takes_errors = False
         self.receiver = ""
         self._errors: Dict[Tuple[int, int], Tuple[BaseException, Any, Tuple, Value]] = {}
@@ -142,6 +144,10 @@ class Operands:
         if self._once and id(item) in self.handed:
             self.capture.abort(f"a {kind.__name__} that is made here is in two places when an exception is raised")
         self.handed.setdefault(id(item), (item, contents_of(item)))
+        parts = functools.partial(self._parts, kind, item)
+        return self.stored.store(item, operands, parts) if self.storing else parts(operands)
+
+    def _parts(self, kind: type, item: Any, operands: List[Value]) -> Any:
         if kind is TextKeyed:
             return {self.hand_over(key, operands): self.hand_over(part, operands) for key, part in item.pairs}
         if kind is list:

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import sys
 import types
+import warnings
 
 import chainer
 import chainer.functions as F
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from against_eager import check, variable
 
-from dy2static import not_to_static
+from dy2static import FallbackWarning, not_to_static, to_static
 
 LEVEL = 0
 
@@ -595,3 +596,30 @@ def test_gradients_through_what_is_not_compiled():
             return F.sum(z) + F.sum(y), compiled(compiled(y)[1] * 0.1)
         return twice, None
     check(make, [lambda: (variable(3, 4),)], compiled=True)
+
+
+def first_of(found):
+    return found if type(found) is dict else found[0]
+
+
+@pytest.mark.parametrize("made", [lambda h: {"h": h}, lambda h: [{"h": h}], lambda h: ({"h": h}, 1)])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_stored_in_several_places_before_a_call_stays_one_object(made, late):
+    """`numpy.round` may fail, so what was written is stored before it: one dict in all places, also one that items hold."""
+    log, state = [], {}
+
+    def step(x):
+        kept = made(x * 2)
+        log.append(kept)
+        if late:
+            size = (x * 3).sum().round(1)
+        state["kept"] = [kept]
+        return (x * 2).sum().round(1) if not late else size.round(0)
+
+    f = to_static(step, backend="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for _ in range(3):
+            f(np.ones(3, "f"))
+            assert first_of(log[-1]) is first_of(state["kept"][0])
+    assert late or f.stats()["cuts"] == f.cache_info().fallbacks == 0
