@@ -63,12 +63,14 @@ class Lookup:
     def refuse(self, args: Tuple, kwargs: Mapping[str, Any], is_last: bool, is_part: bool) -> bool:
         """Let captures stop at what keeps the nearest program from being used; False where that cannot help.
 
-        is_last: whether captures pause otherwise.  is_part: whether the function is a part of another one.
+        is_last: whether captures pause otherwise; so also at what keeps another program from that, where the nearest is one for
+        arrays of other shapes.  is_part: whether the function is a part of another one.
         """
         misfits = [misfit for misfit in self.misfits(args, kwargs) if not self._is_outdated(*misfit)]
         whole = [(program, failed) for program, failed in misfits
                  if -1 not in failed and all([program.guards[index].is_soft for index in failed])]
-        return any([self._refuse(*nearest(found), args, kwargs, is_last, is_part) for found in (misfits, whole)])
+        return any([self._refuse(*nearest(found), args, kwargs, is_last, is_part) for found in (misfits, whole)]) or \
+            is_last and any(self._refuse(*misfit, args, kwargs, is_last, is_part) for misfit in misfits)
 
     def _refuse(self, program: Optional[Program], failed: Sequence[int], args: Tuple, kwargs: Mapping[str, Any], is_last: bool,
                 is_part: bool) -> bool:

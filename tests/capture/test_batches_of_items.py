@@ -13,6 +13,7 @@ import pytest
 from against_eager import Picture, array, check, differences
 
 from dy2static import FallbackWarning, to_static
+from dy2static.runtime import budget
 
 Transition = collections.namedtuple("Transition", "state action reward following done")
 
@@ -217,7 +218,7 @@ def test_a_memory_from_which_is_drawn():
     def run(learn):
         random.seed(0)
         agent, losses = Agent(), []
-        for k in range(24):
+        for k in range(60):
             agent.memory.extend((STATES[j], j, 0.5, STATES[j + 1]) for j in range(k % 3 + 1))
             if k > 4:
                 losses.append(learn(agent))
@@ -303,3 +304,36 @@ def test_a_length_that_is_none(wrong):
         except Exception as error:
             found.append((type(error), *error.args))
     assert found[0] == found[1] and type(found[0][0]) is type(found[1][0])
+
+
+def padded(sequences):
+    longest = max(map(len, sequences))
+    return np.array([list(s) + [-1] * (longest - len(s)) for s in sequences], "i")
+
+
+def test_lists_that_differ_beside_arrays_of_several_shapes(monkeypatch):
+    """What is made of items is a list of other lengths in each call, and an array of a few shapes.  Captures stop at the lists."""
+    monkeypatch.setattr(budget, "_NODES", 20)           # as if the programs were large
+    drawn, embedding = np.random.RandomState(0), L.EmbedID(15, 4)
+    sentences = [(drawn.randint(3, 15, drawn.randint(3, 7)),) for _ in range(60)]
+
+    def step():
+        batch = [sentences[k][0] for k in np.random.randint(0, 60, 8)]
+        x = padded(batch)
+        y = padded([[1] + list(s[::-1]) + [2] for s in batch])
+        states, loss = [], 0
+        for k in range(x.shape[1]):
+            states.append(F.tanh(embedding(abs(x[:, k]))) + (states[-1] if states else 1))
+        for k in range(y.shape[1]):
+            loss += F.sum(F.sigmoid(embedding(abs(y[:, k]))) * states[-1])
+        return loss
+
+    f = to_static(step, backend="numpy")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(60):
+            np.random.seed(k)
+            expected = step()
+            np.random.seed(k)
+            np.testing.assert_allclose(f().array, expected.array, rtol=1e-5)
+    assert not [w for w in caught if "again and again" in str(w.message)]
