@@ -77,13 +77,14 @@ static int64_t long_pieces(const int64_t m, const int64_t pieces)
     return fit < pieces ? fit : pieces;
 }}
 
-/* Whether threads share the columns, and each packs panels of its own: where they are packed late and are enough for all threads.
-   Many rows are not read again for few panels. */
-static int by_columns(const factors *f)
+/* Columns of a piece where threads share them, and each packs panels of its own: where they are packed late and are enough for all
+   threads.  Else 0. */
+static int64_t columns_of_piece(const factors *f)
 {{
-    const int64_t panels = panels_of(f->n), threads = dy_team ? dy_team->threads : 1;
-    return packs_late(f->trans_a, f->trans_b, f->m, part_of_depth(f->k)) && panels >= STRIP * threads
-           && (panels > 2 * STRIP || f->m <= TURNED_ROWS);
+    const int64_t threads = dy_team ? dy_team->threads : 1, parts = 1 + (f->n - 1) / columns_together(f->n, f->k);
+    if (!packs_late(f->trans_a, f->trans_b, f->m, part_of_depth(f->k)) || panels_of(f->n) < STRIP * threads)
+        return 0;
+    return piece(f->n, parts < threads ? threads : parts, COLUMNS, COLUMNS + 1);
 }}
 
 /* body: what is done with each part of C when it is there, or null. */
@@ -95,12 +96,13 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     const int turned = trans_b && !trans_a && is_turned(m, n, ldb);
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
-    const int large = m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared}, late = large && !turned && by_columns(&all);
+    const int large = m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared};
+    const int64_t late = large && !turned ? columns_of_piece(&all) : 0;
     if (large && ((!turned && !late) || (repays_kept(k) && kept_panels(&all)))
         && large_product(&all, piece(m, long_pieces(m, pieces), EVEN_ROWS, 1)))
         return;
     if (late)
-        dy_share_freely(some_columns, &all, n, piece(n, 1 + (n - 1) / columns_together(n, k), COLUMNS, COLUMNS + 1));
+        dy_share_freely(some_columns, &all, n, late);
     else if (dy_team && work >= {shared}) {{
         if (m > n || (m >= 2 * HEIGHT && !turned))
             dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : turned || trans_a ? WIDTH : EVEN_ROWS, 16));

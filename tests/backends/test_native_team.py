@@ -131,7 +131,8 @@ def test_wanted(monkeypatch, own, openmp, expected):
 
 
 @pytest.mark.parametrize("m, n, k", [(193, 70, 9), (70, 193, 9), (1, 1030, 20), (1030, 1, 20), (9, 65, 40), (8, 129, 40), (145, 2, 40),
-                                     (100, 100, 400), (260, 70, 40), (515, 66, 40), (210, 40, 1024)], ids=str)
+                                     (100, 100, 400), (260, 70, 40), (515, 66, 40), (210, 40, 1024),
+                                     (400, 290, 300)], ids=str)
 def test_products(threads, m, n, k):
     """Bit by bit what one thread computes, wherever a product is cut."""
     address = compiler.build(products.text("f32", shared=2), products._FLAGS).address("product")
@@ -145,7 +146,7 @@ def test_products(threads, m, n, k):
 
 
 #: Rows, columns and inner size of products that were once cut unevenly, or not at all.
-UNEVEN = [(1024, 256, 64), (256, 64, 256), (300, 300, 64), (100, 1000, 64), (200, 100, 128), (20, 800, 200), (1024, 30, 64)]
+UNEVEN = [(1024, 256, 64), (256, 64, 256), (300, 300, 64), (100, 1000, 64), (200, 100, 128), (20, 800, 200), (1024, 30, 64), (300, 300, 300)]
 
 
 @pytest.mark.parametrize("trans_a, trans_b", [(0, 0), (0, 1), (1, 0)])
