@@ -27,7 +27,7 @@ DY_INLINE group_left left_of(const int size, const DY_T *x, const int64_t c)
     group_left left = {{0}, 0};
 #if DY_BYTES == 64
     const group_lanes lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    left.each = (dy_vector)_mm512_permutexvar_ps((__m512i)(lane / size * size + (int)c), (__m512)load(x));
+    left.each = permuted(load(x), lane / size * size + (int)c);
 #elif DY_BYTES == 32
     if (size < WIDTH) {
         left.each = __builtin_ia32_vpermilvarps256(load(x), (group_lanes){0} + (int)c);

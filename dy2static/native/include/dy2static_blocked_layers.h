@@ -48,7 +48,7 @@ static void maxima(const dy_blocks *w, const DY_T *x, const int64_t i, const int
 DY_INLINE dy_vector larger(const dy_vector item, const dy_vector best)
 {
 #if DY_BYTES == 64
-    return (dy_vector)_mm512_max_ps((__m512)item, (__m512)best);
+    return greater(item, best);
 #elif DY_BYTES == 32
     return __builtin_ia32_maxps256(item, best);
 #else
@@ -193,10 +193,10 @@ static int runs_of(const joined *j, const int64_t image, const int64_t block, ru
 #if DY_BYTES == 64
 DY_INLINE void join_place(const run *runs, const int count, const int64_t at, DY_T *to)
 {
-    __m512 value = _mm512_setzero_ps();
+    dy_vector value = {0};
     for (int r = 0; r < count; r++)             /* what the mask leaves out is not read */
-        value = _mm512_mask_loadu_ps(value, (__mmask16)((1u << runs[r].end) - (1u << runs[r].begin)), runs[r].from + at - runs[r].begin);
-    _mm512_storeu_ps(to, value);
+        value = load_where((1u << runs[r].end) - (1u << runs[r].begin), runs[r].from + at - runs[r].begin, value);
+    store(to, value);
 }
 #else
 DY_INLINE void join_place(const run *runs, const int count, const int64_t at, DY_T *to)

@@ -6,10 +6,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#if defined(__AVX512F__)                /* for shorter vectors builtins do: to read this takes half a second */
-#include <immintrin.h>
-#endif
 #include "dy2static_tiles.h"
+#include "dy2static_avx512.h"
 
 enum {
     BLOCK = 16,                                         /* channels */
@@ -133,8 +131,7 @@ DY_INLINE dy_vector choose(const dy_bits where, const dy_vector a, const dy_vect
 #if DY_BYTES == 64
 DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
 {
-    const __mmask16 above = _mm512_cmp_ps_mask((__m512)value, _mm512_setzero_ps(), _CMP_NLE_UQ);
-    return (dy_vector)_mm512_min_ps((__m512)caps, _mm512_maskz_mov_ps(above, (__m512)value));    /* of two, the second if one is NaN */
+    return lesser(caps, positive(value));
 }
 #elif DY_BYTES == 32
 DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
