@@ -2,9 +2,9 @@
 
     python benchmarks/free_sizes.py [--threads 1]
 
-Batches of an MLP and of a small convolutional network, sequences for an LSTM, and images for a U-Net: loss and gradients, per call.  First a
-program for each size is measured (``dynamic=False``), then the one for all sizes, both as native code and as NumPy calls,
-alternately in one process.
+Batches of an MLP and of a small convolutional network, sequences for an LSTM, and images for a U-Net: loss and gradients,
+per call.  First a program for each size is measured (``dynamic=False``), then the one for all sizes, both as native code and as
+NumPy calls, alternately in one process.
 """
 import argparse
 import os
@@ -66,9 +66,9 @@ class UNet(chainer.Chain):
     def __init__(self):
         super().__init__()
         with self.init_scope():
-            self.a, self.b, self.c = L.Convolution2D(3, 16, 3, pad=1), L.Convolution2D(16, 32, 3, pad=1), L.Convolution2D(32, 32, 3, pad=1)
+            self.a, self.b = L.Convolution2D(3, 16, 3, pad=1), L.Convolution2D(16, 32, 3, pad=1)
+            self.c, self.out = L.Convolution2D(32, 32, 3, pad=1), L.Convolution2D(32, 2, 3, pad=1)
             self.up2, self.up1 = L.Deconvolution2D(32, 16, 2, stride=2), L.Deconvolution2D(48, 16, 2, stride=2)
-            self.out = L.Convolution2D(32, 2, 3, pad=1)
 
     def loss(self, x, t):
         a = F.relu(self.a(x))

@@ -9,7 +9,7 @@ from chainer.functions.array.scatter_add import ScatterAdd
 
 from .. import ops
 from ..ir.building import constant, current, new_extent
-from ..ir.dims import Dim
+from ..ir.dims import FREE, Dim, less
 from ..ir.graph import Value
 from ..ir.template import AT
 from ..ir.types import Tensor
@@ -80,7 +80,7 @@ def _index(slices: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Optional[Tuple[Tu
             if entry.dtype.kind == "b" and not _fits(entry, entries, place, shape):
                 return None
             found = tuple(map(constant, entry.nonzero() if entry.dtype.kind == "b" else (entry,)))
-        elif _is_basic(entry):
+        elif _is_basic(entry) and not _is_found_by_run(entry):
             index.append(entry)
             continue
         else:
@@ -122,6 +122,13 @@ def _is_basic(entry: Any) -> bool:
     return entry is None or entry is Ellipsis or _is_int(entry)
 
 
+def _is_found_by_run(entry: Any) -> bool:
+    """Whether contents of arrays decide from which end a slice is counted; for sizes of the caller's, `SizeNeeded` is raised."""
+    ends = (entry.start, entry.stop) if isinstance(entry, slice) else ()
+    return any(isinstance(end, Dim) and less(end.plain, 0) is None and not all(symbol.startswith(FREE) for symbol in end.symbols)
+               for end in ends)
+
+
 def _is_int(entry: Any) -> bool:
     return isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
 
@@ -131,7 +138,7 @@ def _span(entry: Any) -> Optional[Dict[str, Value]]:
     if not isinstance(entry, slice) or entry.step is not None:
         return None
     ends = {"<": _number(entry.start), ">": _number(entry.stop)}
-    if not any(map(_is_number_of_run, ends.values())):
+    if not any([_is_number_of_run(end) and not (isinstance(end, Dim) and less(end.plain, 0) is not None) for end in ends.values()]):
         return None
     if any(not (end is None or _is_number_of_run(end) or type(end) in _INTS) for end in ends.values()):
         return None

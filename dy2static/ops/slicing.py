@@ -76,9 +76,10 @@ def _normal_slice(start: Any, stop: Any, step: Any, n: Any) -> Tuple[Any, Any, i
 def _bound(position: Any, n: Any, top: Any) -> Any:
     """A slice bound counted from the front and kept inside ``0 .. top``."""
     position = position if isinstance(position, Dim) else int(position)
-    if isinstance(position, int) and position < 0:
-        position = n + position
-    return minimum(top, maximum(0, position))
+    is_from_behind = less(position, 0)
+    if is_from_behind is None:
+        raise SizeNeeded("from which end a slice is counted", position)
+    return minimum(top, maximum(0, n + position if is_from_behind else position))
 
 
 def _slice_size(start: Any, stop: Any, step: int) -> Any:

@@ -37,6 +37,7 @@ class Net(chainer.Chain):
             self.l1, self.l2, self.embed = L.Linear(6, 6), L.Linear(6, 4), L.EmbedID(11, 6)
             self.conv, self.norm = L.Convolution2D(3, 4, 3, pad=1), L.LayerNormalization(6)
             self.batch_norm, self.fc = L.BatchNormalization(4), L.Linear(64, 4)
+            self.fc2 = L.Linear(4, 2)
             self.lstm = L.LSTM(6, 6)
 
 
@@ -253,6 +254,10 @@ FREE = {
     "halved and resized": (resized("bilinear", True), lambda n: (floats(2, 3, n + 1, 2 * n),)),
     "halved and resized, other corners": (resized("bilinear", False), lambda n: (floats(2, 3, n, n + 3),)),
     "halved and resized, nearest": (resized("nearest", True), lambda n: (floats(2, 3, n + 3, 2 * n + 1),)),
+    "average of all places": (lambda net, x: net.fc2(F.average_pooling_2d(F.relu(net.conv(x)), x.shape[2:])),
+                              lambda n: (floats(2, 3, n + 1, 2 * n),)),
+    "cropped": (lambda net, x: (lambda h: F.concat([h, x[:, :, (x.shape[2] - h.shape[2]) // 2:-1, 1:1 + h.shape[3]]]))(
+        F.max_pooling_2d(x, 3, stride=1)), lambda n: (floats(2, 3, n + 3, n + 4),)),
     "over steps": (over_steps, lambda n: (floats(n, 2, 6),)), "over rows": (over_rows, lambda n: (floats(n, 2, 6),)),
     "over arrays": (over_arrays, lambda n: (floats(n, 2, 6),)), "stacked states": (stacked_states, lambda n: (floats(n, 2, 6),)),
     "next steps": (next_steps, lambda n: (floats(n, 2, 6),)), "over columns": (over_columns, lambda n: (floats(n, n + 1, 6),)),
@@ -476,6 +481,24 @@ def test_numbers_that_are_sizes(name):
         for eager, mine in zip(*found):
             testing.assert_allclose(mine, eager, rtol=1e-4, atol=1e-5)
     assert static.cache_info().captures == (3 if serves_all else len(sizes)) and static.cache_info().fallbacks == 0
+
+
+@pytest.mark.parametrize("part", [lambda x, h, w: x[h - 8:, w - 8:], lambda x, h, w: x[:h - 5, :w - 5], lambda x, h, w: x[h - 8:]])
+def test_ends_of_slices_that_count_from_behind(part):
+    """A computed end may be below zero for small arrays: then it counts from behind."""
+    def f(net, x):
+        return part(F.tanh(x), *x.shape) * 2
+    compare(to_static(f), f, lambda n: (floats(n, n + 1),), (12, 16, 20, 9, 6, 7, 3))
+
+
+def test_ends_of_slices_that_count_from_behind_by_contents():
+    def f(x, n):
+        y = F.matmul(x[:int(n.array)], x[:int(n.array)], transb=True)
+        return y[y.shape[0] - 5:, y.shape[0] - 5:] * 2
+    static, x = to_static(f), floats(14, 3)
+    for n in (12, 6, 4, 3):
+        number = chainer.Variable(np.array(n))
+        testing.assert_allclose(static(x, number).array, f(chainer.Variable(x), number).array)
 
 
 def test_sizes_that_were_equal_and_are_not_any_more():
