@@ -164,7 +164,7 @@ def roi_average_align_2d(node: Any, x: Value, rois: Value, images: Value) -> Opt
 def _regions(node: Any, x: Value, rois: Value, points: bool = False) -> Optional[Dict[str, Any]]:
     """How regions are pooled; None for what is not known now, and for empty images."""
     size = ints((node.outh, node.outw))
-    if not are_fixed(x.shape[1:], size) or not are_there(x, rois) or type(node.spatial_scale) not in (int, float):
+    if not are_fixed(x.shape[1:2], size) or not are_there(x, rois) or type(node.spatial_scale) not in (int, float):
         return None
     attrs = {"size": size, "scale": node.spatial_scale}
     if points:

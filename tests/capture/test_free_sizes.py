@@ -256,6 +256,9 @@ FREE = {
     "halved and resized, nearest": (resized("nearest", True), lambda n: (floats(2, 3, n + 3, 2 * n + 1),)),
     "average of all places": (lambda net, x: net.fc2(F.average_pooling_2d(F.relu(net.conv(x)), x.shape[2:])),
                               lambda n: (floats(2, 3, n + 1, 2 * n),)),
+    "regions": (lambda net, x: F.sum(F.roi_average_align_2d(net.conv(x), np.array([[0, 1, 3, 5]], "f"), np.zeros(1, "i"), 2, 0.5, 2)) +
+                F.sum(F.roi_pooling_2d(net.conv(x), np.array([[1, 0, 1, 5, 3]], "f"), 2, 2, 0.5)),
+                lambda n: (floats(2, 3, n + 2, n + 4),)),
     "cropped": (lambda net, x: (lambda h: F.concat([h, x[:, :, (x.shape[2] - h.shape[2]) // 2:-1, 1:1 + h.shape[3]]]))(
         F.max_pooling_2d(x, 3, stride=1)), lambda n: (floats(2, 3, n + 3, n + 4),)),
     "over steps": (over_steps, lambda n: (floats(n, 2, 6),)), "over rows": (over_rows, lambda n: (floats(n, 2, 6),)),
