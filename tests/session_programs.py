@@ -24,6 +24,7 @@ from dy2static import config  # before Chainer
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
 import breaks  # noqa: E402
 import session_pieces  # noqa: E402
+import session_state_pieces  # noqa: E402
 import session_worlds  # noqa: E402
 
 #: What all modules of a session begin with.
@@ -94,7 +95,7 @@ def _read(text: str) -> Dict[str, Piece]:
     return found
 
 
-PIECES = _read(session_pieces.TEXT)
+PIECES = _read(session_pieces.TEXT + session_state_pieces.TEXT + (session_state_pieces.MATCHES if sys.version_info >= (3, 10) else ""))
 SPECIALS = [[part.strip() for part in line.split(" | ", 4)] for line in session_pieces.SPECIALS.strip().splitlines()]
 
 

@@ -51,6 +51,7 @@ from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls, note_order
 from .placement import draws_on_gpu, function_of_numpy, of_device
 from .policy import Rule, decided, itself, named_by
+from .purity import is_of_python, may_do_more
 from .weak_references import is_weak_reference, referent
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ class Calls:
         def now(*args: Any, **kwargs: Any) -> Any:
             if function is functools.partial:
                 return function(*args, **kwargs)        # what is to be called is looked at when it is …
+            if is_numpy and (is_of_python(function) or may_do_more((*args, *kwargs.values()))):
+                self.capture.abort(f"`np.{function.__name__}` calls a function that may do more than compute")
             if not keeps:
                 args = tuple(map(self._called_by_c, args))              # … also when C code does that
                 kwargs = {name: self._called_by_c(x) for name, x in kwargs.items()}

@@ -253,7 +253,8 @@ class ChainerCalls:
         # The copy must not hold anything symbolic: the program outlives the capture.
         for name in hidden:
             holder.__dict__[name] = None
-        call = OpaqueCall(pristine, hidden, requires, self.changed_config())
+        callers = [any(v is given for given in self.capture.root.inputs) for v in values]
+        call = OpaqueCall(pristine, hidden, requires, callers, self.changed_config())
         found = self._opaque_types(node, call, operands, position)
         if device and call.observed is not None:        # learned on the host
             call.observed = tuple([placed(t, device) for t in call.observed])

@@ -5,6 +5,7 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+import chainer
 import numpy as np
 
 from ..control_flow.joining import Decided
@@ -128,6 +129,9 @@ class Gradients:
         leaves.sort(key=lambda v: v.__dict__["serial"])
         between = self._between(reach.values) if retain_grad else []
         kept = {leaf.value: before for leaf in leaves if (before := self.capture.grad_state.get(leaf)) is not None}
+        if chainer.is_debug() and not {before.value for before in kept.values()}.isdisjoint(capture.root.inputs):
+            capture.abort("a gradient is added to one that is there already while `chainer.config.debug` looks for NaN in it",
+                          hint="clear the gradients before `backward`")
         for leaf in leaves:
             if leaf.value in kept:
                 self._check_seed(leaf, kept[leaf.value])

@@ -137,7 +137,7 @@ class HostCalls:
         is_users = not is_library(getattr(code, "__module__", None) or "") or _may_run_users_code(owner) or \
             any(map(_may_run_users_code, given)) or isinstance(function, types.MethodType) and not is_immutable(function.__self__)
         if is_users and any(self.capture.operands.holds_new_container(item) for item in given):
-            self.capture.abort(f"a list or dict that is made here is given to `{name}`, which may change or keep it")
+            self.capture.abort(f"what is made here, such as a list or dict, is given to `{name}`, which may change or keep it")
         if is_users or any(map(self.capture.operands.exposes, given)):
             self.capture.heap.stale = name
         if isinstance(function, types.FunctionType):

@@ -70,8 +70,10 @@ class MadeParameters:
         template = [self.capture.operands.hand_over(part, operands) for part in given]
         if holds_sizes([v.type for v in operands]):
             self.refuse("is made of an array of a size that only the run knows")
+        copied = {self.capture.operands.copy_of(item): item for item in _initializers(given)}
+        example = [copied.get(v) or abstract_eval.stand_in(v.type, 0) for v in operands]
         with self.capture.chainer.trial_run():
-            return template, operands, function(*fill(template, [abstract_eval.stand_in(v.type, 0) for v in operands]))
+            return template, operands, function(*fill(template, example))
 
     def _added(self, function: Callable, template: Sequence[Any], operands: Sequence[Value], made: List[Any]) -> SymbolicParameter:
         """The Parameter that a node gives, as it gave ``made`` in a trial."""
@@ -155,6 +157,13 @@ def _fixed(item: Any) -> Any:
     if type(item) is Constant and is_symbolic(item.fill_value):
         return (Constant, _fixed(item.fill_value), item.dtype)
     return item.fix() if type(item) is SymbolicScalar else item
+
+
+def _initializers(item: Any) -> List[chainer.Initializer]:
+    """The initializers among arguments."""
+    if isinstance(item, (tuple, list, dict)):
+        return [found for part in (item.values() if isinstance(item, dict) else item) for found in _initializers(part)]
+    return [item] if isinstance(item, chainer.Initializer) else []
 
 
 def _is_plain(item: Any) -> bool:

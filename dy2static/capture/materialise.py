@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import enum
 import functools
 import operator
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..heap.object_shadows import ShadowBase, attributes_of
 from ..heap.objects import ShadowMeta, real_class
-from ..heap.ownership import is_immutable, is_library, is_library_class
+from ..heap.ownership import changes_itself, is_immutable, is_library, is_library_class
 from ..heap.wording import type_name
 from ..record.builds import (
     Again,
@@ -61,6 +62,9 @@ _HEAP_TYPE = 1 << 9                 # the flag of classes that are written in Py
 #: Callable objects whose contents are no attributes in a dict.
 _HOLDING = (functools.partial, operator.attrgetter, operator.itemgetter, operator.methodcaller)
 
+#: Callables that are no such objects of a library's.
+_NO_OBJECTS = (ShadowBase, *_ATOMS, type, enum.Enum, np.generic, types.FunctionType)
+
 #: Objects whose methods are not constants.
 _WITH_CONTENTS = (list, dict, set, tuple, collections.deque, types.GeneratorType)
 
@@ -101,23 +105,30 @@ class Materialiser:
                 or is_static_function(item) or self._is_callable_of_library(item)
                 or type(item) in (slice, frozenset, *DEVICES) or is_immutable(item))
 
+    def is_changeable(self, item: Any) -> bool:
+        """Whether this is a constant of which the user may set attributes once he gets hold of it: an initializer, for example."""
+        return not is_symbolic(item) and not isinstance(item, (types.MethodType, *_HOLDING)) and not is_static_function(item) and \
+            self._is_callable_of_library(item) and type(getattr(item, "__dict__", None)) is dict
+
     def _is_callable_of_library(self, item: Any) -> bool:
-        """Whether this is a callable object of a library's, an initializer for example, with nothing of this call in it."""
-        if not callable(item) or isinstance(item, ShadowBase) or not is_library(type(item).__module__):
+        """Whether this is a callable object of a library's, an initializer for example, with nothing in it that is of this call."""
+        if not callable(item) or isinstance(item, _NO_OBJECTS) or not is_library(type(item).__module__):
             return False
-        if isinstance(item, (chainer.FunctionNode, chainer.Function)):
+        if isinstance(item, (chainer.FunctionNode, chainer.Function)) or changes_itself(type(item)):
             return False                                # it has been applied, or will be
-        return not self._holds_of_call(item if isinstance(item, _HOLDING) else getattr(item, "__dict__", {}))
+        return not any(map(self._holds_of_call, (item,) if isinstance(item, _HOLDING) else getattr(item, "__dict__", {}).values()))
 
     def _holds_of_call(self, part: Any) -> bool:
-        """Whether something of this call is in what a callable object of a library holds."""
-        if isinstance(part, (tuple, list)):
+        """Whether something of this call, which may change, is in what a callable object of a library holds."""
+        if isinstance(part, functools.partial):
+            return any(map(self._holds_of_call, (part.func, *part.args, *part.keywords.values())))
+        if isinstance(part, tuple):
             return any(map(self._holds_of_call, part))
-        if isinstance(part, dict):
-            return any(map(self._holds_of_call, part.values()))
+        if isinstance(part, _WITH_CONTENTS):
+            return True
         if isinstance(part, _HOLDING):
             return self._holds_of_call(part.__reduce__())
-        return type(part) is types.GeneratorType or isinstance(part, types.FunctionType) and self._is_made_here(part) or \
+        return isinstance(part, types.FunctionType) and self._is_made_here(part) or \
             self.capture.operands.holds_symbolic(part)
 
     def _is_made_here(self, function: types.FunctionType) -> bool:
@@ -155,7 +166,7 @@ class Materialiser:
             return self._compound(item)
         if isinstance(item, types.FunctionType) or (
                 self.is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType, functools.partial))
-                and not is_static_method(item)):
+                and not is_static_method(item) and not self.is_changeable(item)):
             return Const(self.capture.functions.real(item))
         return self._compound(item)
 
@@ -193,6 +204,9 @@ class Materialiser:
         known = self.built.get(id(item))
         if known is not None:
             return known[1]
+        copied = self.capture.operands.copy_of(item)
+        if copied is not None:
+            return FromValue(copied)
         if id(item) in self._open:
             self._in_itself.add(id(item))
             return Again(self._open[id(item)])
@@ -242,6 +256,8 @@ class Materialiser:
     def _other(self, item: Any) -> Optional[Build]:
         """How to make containers of `collections`, and instances of the user's classes with slots or such a base."""
         kind = type(item)
+        if self.is_changeable(item):
+            return Call(copy.copy, (Const(item),))
         if kind is collections.deque:
             return Call(functools.partial(collections.deque, maxlen=item.maxlen), (self.build(list(item)),))
         if kind is collections.defaultdict:

@@ -29,6 +29,7 @@ from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray
 from .learned_calls import Learned, kind_of, learn, learned
 from .protected_calls import DECIDABLE, attempted, raise_first
+from .purity import is_of_python
 from .single_rows import with_numbers
 from .windows import part_of, with_least, with_windows
 
@@ -124,6 +125,8 @@ class NumPyCalls:
         capture = self.capture
         operands: List[Value] = []
         name, function = _callable(asked)
+        if is_of_python(function):
+            capture.abort(f"`{name}` calls a function of Python's, of which `np.frompyfunc` has made it")
         template = tuple([capture.operands.template(part, operands) for part in (tuple(args), dict(kwargs))])
         device = capture.builder.device = capture.placement.of_call(operands)
         if is_gpu(device):

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import random
 import types
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -19,7 +20,9 @@ from ..heap.ownership import is_library, is_library_class
 from ..heap.set_shadows import ShadowSet
 from ..heap.wording import type_name
 from ..ir.graph import Value
-from ..runtime.host_calls import Hole, MethodOf
+from ..ir.types import Dynamic
+from ..lowering import host
+from ..runtime.host_calls import Hole, MethodOf, StateCall, as_it_is
 from ..runtime.staticness import is_static_method
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
@@ -45,6 +48,7 @@ class Operands:
         self.stored = StoredContainers(capture)
         self.storing = self.takes_errors = False
         self.receiver = ""
+        self._copies: Dict[Tuple[int, int], Tuple[Any, Value]] = {}
         self._errors: Dict[Tuple[int, int], Tuple[BaseException, Any, Tuple, Value]] = {}
         self._once = False                              # whether an object may be handed over once only
 
@@ -171,7 +175,25 @@ class Operands:
         if isinstance(item, ShadowBase) or not self.capture.materialiser.is_constant(item):
             # what the first call makes and keeps, as a default dict does, is there in the next
             self._refuse(f"an object of type {type_name(item)} that is made here", again=self.storing)
+        if self.capture.materialiser.is_changeable(item):
+            return self._hole(self._copy(item), operands)
         return real_class(item)
+
+    def copy_of(self, item: Any) -> Optional[Value]:
+        """The value of the graph that is an object which is made here, where a host call has got it."""
+        known = self._copies.get((id(item), id(self.capture.builder)))
+        return None if known is None else known[1]
+
+    def _copy(self, item: Any) -> Value:
+        """An object that each run makes, since the user may change it: one for all host calls of this block."""
+        self.handed.setdefault(id(item), (item, contents_of(item)))
+        made = self.copy_of(item)
+        if made is None:
+            call = StateCall(copy.copy, (item,), {}, as_it_is, "copy", single=True)
+            with self.capture.effects.outside():
+                made, = self.capture.builder.add(host.host_call, (), {"call": call, "types": (Dynamic(),)}, name="made")
+            self._copies[id(item), id(self.capture.builder)] = item, made
+        return made
 
     def _refuse(self, what: str, **kind: Any) -> Any:
         """Stop because the host cannot be given something."""
@@ -204,10 +226,10 @@ class Operands:
                 self.capture.abort(f"a {type_name(item)} that is stored, or given to a call that is not compiled, is changed later")
 
     def holds_new_container(self, item: Any) -> bool:
-        """Whether the item is, or holds, a list, dict or set that was made during the capture."""
+        """Whether the item is, or holds, what was made during the capture and can be changed: a list, dict or set, for example."""
         if type(item) is tuple:
             return any(map(self.holds_new_container, item))
-        return type(item) in (list, dict, set, StagedList, TextKeyed)
+        return type(item) in (list, dict, set, StagedList, TextKeyed) or self.capture.materialiser.is_changeable(item)
 
     def exposes(self, item: Any) -> bool:
         """Whether code that gets this object could change an object of the user's that this capture reads."""
@@ -223,8 +245,10 @@ class Operands:
 
 
 def contents_of(item: Any) -> Tuple[Any, ...]:
-    """What a list or dict holds, flat."""
-    return tuple(item) if isinstance(item, list) else tuple(part for pair in pairs_of(item) for part in pair)
+    """What a list, a dict or the attributes of an object hold, flat."""
+    if isinstance(item, list):
+        return tuple(item)
+    return tuple(part for pair in (pairs_of(item) if isinstance(item, (dict, TextKeyed)) else vars(item).items()) for part in pair)
 
 
 def pairs_of(item: Any) -> Any:

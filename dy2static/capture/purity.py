@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import io
 import logging
 import math
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..heap.object_shadows import ShadowBase
 from ..heap.objects import real_class
+from ..heap.ownership import is_library
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
 from ..library_facts.python import CHANGING, builtin
@@ -49,6 +51,23 @@ def only_computes(function: Any, owner: Any = None, depth: int = 3) -> bool:
         return False
     owners = {} if owner is None else dict(zip(function.__code__.co_varnames[:1], (owner,)))
     return _is_plain_function(function, owners, depth, False)
+
+
+def is_of_python(function: Any) -> bool:
+    """Whether `np.frompyfunc` has made a function, or that of which it is a method, of one of Python's."""
+    ufunc = getattr(function, "__self__", function)
+    return type(ufunc) is np.ufunc and set("".join(ufunc.types)) <= set("O->")
+
+
+def may_do_more(item: Any) -> bool:
+    """Whether this is, or holds, a function that may do more than compute: a function of NumPy's would call it in trials, too."""
+    if type(item) in (tuple, list) or type(item) is StagedList and item.symbolic is None:
+        return any(map(may_do_more, item))
+    if type(item) is dict:
+        return any(map(may_do_more, item.values()))
+    if isinstance(item, (types.MethodType, functools.partial)):
+        return may_do_more(item.__func__ if isinstance(item, types.MethodType) else item.func)
+    return isinstance(item, types.FunctionType) and not is_library(item.__module__ or "") and not only_computes(item)
 
 
 def only_reads(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import dis
 import enum
 import fractions
 import functools
@@ -127,6 +128,25 @@ def is_immutable(value: Any) -> bool:
     if kind in _PLAIN or not isinstance(value, _PLAIN) or isinstance(value, enum.Enum) or is_library(kind.__module__):
         return False
     return not getattr(value, "__dict__", None) and "__slots__" not in kind.__dict__
+
+
+@functools.lru_cache(maxsize=None)
+def changes_itself(cls: type) -> bool:
+    """Whether a method of a class, other than `__init__`, assigns or deletes attributes of its object, as those of triggers do."""
+    methods = [part for base in cls.__mro__ for name, value in vars(base).items() if name not in ("__init__", "__new__")
+               for part in (value, getattr(value, "fget", None), getattr(value, "fset", None), getattr(value, "fdel", None))]
+    return any(_assigns_to_first(part.__code__) for part in methods if isinstance(part, types.FunctionType))
+
+
+def _assigns_to_first(code: types.CodeType) -> bool:
+    loaded = None
+    for step in dis.get_instructions(code):
+        if step.opname in ("STORE_ATTR", "DELETE_ATTR") and loaded == code.co_varnames[:1]:
+            return True
+        loaded = None
+        if step.opname.startswith("LOAD_FAST"):         # two names at once in newer versions of Python
+            loaded = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval,)
+    return False
 
 
 #: Their instances do not change, and their methods only compute.

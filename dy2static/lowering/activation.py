@@ -33,9 +33,11 @@ lowers_to("hard_sigmoid", HardSigmoid)      # the gradient is decided by x itsel
 @lowers(LeakyReLU)
 def leaky_relu(node: Any, x: Value) -> Optional[Value]:
     # a negative slope makes backward look at x, because the sign of y says nothing then
-    if is_number(node.slope) and not varies(node.slope):
+    is_known = is_number(node.slope) and not varies(node.slope)
+    if is_known and 0 < abs(node.slope) <= 1:
         return ops.leaky_relu(x, slope=float(node.slope))
-    slope = number(node.slope, x.dtype) if symbolic_value(node.slope) is not None else None
+    # with other slopes, what is above zero may be infinite or too large to be multiplied by them
+    slope = number(node.slope, x.dtype) if is_known or symbolic_value(node.slope) is not None else None
     if slope is None:
         return None
     return x * ops.where(ops.less_equal(x, number(0, x.dtype)), slope, number(1, x.dtype))

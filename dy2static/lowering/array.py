@@ -46,7 +46,7 @@ from .registry import are_ints, ints, lowers, size_of, symbolic_value
 @lowers(Reshape)
 def reshape(node: Any, x: Value) -> Optional[Value]:
     shape = ints(node.shape)
-    return None if shape is None else ops.reshape(x, shape=shape)
+    return None if shape is None or bool in map(type, node.shape) else ops.reshape(x, shape=shape)
 
 
 @lowers(ExpandDims)

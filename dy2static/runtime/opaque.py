@@ -18,10 +18,14 @@ from .observed import Surprise
 
 
 class Tape(NamedTuple):
-    """What Chainer's backward needs: the Variables that went in and came out of one application."""
+    """What Chainer's backward needs: the Variables that went in and came out of one application.
+
+    callers: per input, whether its array is that of a Variable of the caller's, who may have given it another one since.
+    """
 
     inputs: Tuple[chainer.Variable, ...]
     outputs: Tuple[chainer.Variable, ...]
+    callers: Tuple[bool, ...] = ()
 
 
 class Reads(NamedTuple):
@@ -43,6 +47,7 @@ class OpaqueCall:
     node: never run itself; each run works on a copy.
     attributes: those of the node's attributes that hold operands, as templates.
     requires: per input, whether its Variable requires grad.
+    callers: per input, whether it comes from the caller, and may be another array when backward runs.
     connected: per input, whether backward gives it a gradient.
     reads: per input, what its gradient is computed from: indexes of outputs (whose gradients were given), and of inputs;
         None where that is not known.
@@ -53,11 +58,13 @@ class OpaqueCall:
     failed: a run has seen others, or a gradient missing; programs with this application are of no use any more.
     """
 
-    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written", "observed", "sizes", "failed")
+    __slots__ = ("node", "attributes", "requires", "callers", "connected", "reads", "config", "written", "observed", "sizes",
+                 "failed")
 
     def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
-                 config: Mapping[str, Any]):
-        self.node, self.attributes, self.requires, self.config = node, dict(attributes), tuple(requires), dict(config)
+                 callers: Sequence[bool], config: Mapping[str, Any]):
+        self.node, self.attributes, self.config = node, dict(attributes), dict(config)
+        self.requires, self.callers = tuple(requires), tuple(callers)
         self.connected: Tuple[bool, ...] = self.requires
         self.reads: Optional[Tuple[Reads, ...]] = None
         self.written: Optional[frozenset] = None
@@ -111,7 +118,7 @@ class OpaqueCall:
         inputs = tuple([chainer.Variable(array, requires_grad=requires)
                         for array, requires in zip(operands, self.requires)])
         with using_configs(self.config):
-            return Tape(inputs, node.apply(inputs))
+            return Tape(inputs, node.apply(inputs), self.callers)
 
     def probe(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
         """The types of the outputs, learned (with ``connected`` and ``written``) from a run on example arrays."""
@@ -205,6 +212,11 @@ class UnderConfig:
             return function(*args, **kwargs) if self.within is None else self.within(function, args, kwargs)
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two arrays are one, or two views of the same elements."""
+    return one is other or isinstance(one, np.ndarray) and one.__array_interface__ == getattr(other, "__array_interface__", None)
+
+
 def run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets: Tuple, uncertain: Tuple, types: Tuple,
              asks: bool, reads: Any, again: Optional[bool]) -> List[Any]:
     """Run Chainer's backward on a tape: the gradients of the targets, their tape, and if asked whether each is there."""
@@ -212,6 +224,9 @@ def run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets:
     changes = isinstance(call.node, FunctionAdapter)    # a backward of the old style may work in place, as that of hinge does
     gradients = tuple([chainer.Variable(array.copy() if changes else array) for array in operands[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
+    for i, array in zip(targets, operands[len(given):]):
+        if any(tape.callers[i:i + 1]) and not _is_same(tape.inputs[i].array, array):
+            tape.inputs[i].array = array.copy()         # as the node of the caller's Variable has it
     absent = {given[k] for k, there in zip(uncertain, operands[len(given) + len(targets):]) if not there}
     arriving: Dict[Any, List[chainer.Variable]] = {}    # by node: `chainer.grad` takes one gradient for each
     for i, gradient in zip(given, gradients):

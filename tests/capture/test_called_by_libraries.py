@@ -4,6 +4,7 @@ import enum
 
 import chainer
 import chainer.functions as F
+import numpy as np
 import pytest
 from against_eager import check, variable
 from chainer.datasets import DictDataset, SubDataset, TransformDataset, TupleDataset
@@ -247,3 +248,30 @@ def test_named_by_a_class():
             return F.tanh(x), Local.named.name, Local.number
         return compile(step), [LOG]
     check(make, [lambda s=s: (variable(2, 3, seed=s),) for s in range(3)])
+
+
+def logged(*values):
+    LOG.append(len(values))
+    return sum(values) * 2
+
+
+BY_NUMPY = {
+    "piecewise": lambda x, u: np.piecewise(x.array, [x.array > 0], [logged, logged]),
+    "fromfunction": lambda x, u: np.fromfunction(logged, (2, 3)),
+    "formatter": lambda x, u: np.array2string(np.arange(3.0), formatter={"float": lambda v: str(logged(v))}),
+    "made inside": lambda x, u: np.frompyfunc(logged, 1, 1)(np.arange(3)).tolist(),
+    "numbers": lambda x, u: u(1.0, 2.0),
+    "arrays": lambda x, u: u(x.array, 2.0).astype("f"),
+    "reduced": lambda x, u: u.reduce(np.arange(4.0)),
+}
+
+
+@pytest.mark.parametrize("name", BY_NUMPY)
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+def test_called_by_numpy(name):
+    """As often as eagerly: not also in trials of what a function of NumPy gives."""
+    def make(compile):
+        LOG.clear()
+        ufunc = np.frompyfunc(logged, 2, 1)
+        return compile(lambda x: (x * 2, BY_NUMPY[name](x, ufunc))), LOG
+    check(make, [lambda: (variable(2, 3),)] * 3)

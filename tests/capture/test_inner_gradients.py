@@ -626,3 +626,17 @@ def test_unchained_where_the_run_decides(program, whole):
         for one, other in zip(eager[1], made[1]):
             np.testing.assert_allclose(np.asarray(one, "f"), np.asarray(other, "f"), rtol=1e-4)
     assert not whole or compiled.stats()["cuts"] == 0
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+def test_in_debug_mode_nan_in_a_gradient_that_is_added_to_is_an_error():
+    link = L.Linear(3, 2)
+
+    @to_static(backend="numpy")
+    def step(x):
+        loss = F.sum(link(x) ** 2)
+        loss.backward()
+        return loss.array
+
+    with chainer.using_config("debug", True), pytest.raises(RuntimeError, match="NaN is detected on backward"):
+        step(np.ones((2, 3), "f"))

@@ -272,3 +272,31 @@ def test_a_step_in_native_code_checks_that_gradients_of_own_functions_are_there(
     for ours in found[1:]:
         for a, b in zip(ours, found[0]):
             np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("inside", (False, True))
+@pytest.mark.parametrize("backend", ("numpy", "c"))
+def test_a_function_of_the_user_reads_the_array_that_a_parameter_has_when_backward_runs(inside, backend):
+    """As Chainer's own do: the caller, or the function itself, has given it another one since."""
+    def gradients(compile):
+        w = chainer.Parameter(np.array([0.5, 1.5, -1.0], "f"))
+
+        def function(x):
+            y, = Product().apply((F.sin(x), w, x))
+            if inside:
+                w.array = w.array * 0.5
+            return y
+
+        compiled, found = compile(function), []
+        for i in range(3):
+            x = chainer.Variable(np.array([1, 2, 3], "f") * 0.3 - i)
+            y = compiled(x)
+            if not inside:
+                w.array = w.array * 0.5
+            first = chainer.grad([F.sum(y * y)], [x, w], enable_double_backprop=True)
+            found += [g.array for g in (*first, *chainer.grad([sum(F.sum(g * g) for g in first)], [x, w]))]
+        return found
+
+    for eager, compiled in zip(gradients(lambda f: f), gradients(lambda f: to_static(f, backend=backend))):
+        np.testing.assert_allclose(compiled, eager, 1e-5, 1e-6)

@@ -25,6 +25,7 @@ CASES = [
     *unary("sigmoid", F.sigmoid),
     *unary("leaky_relu", F.leaky_relu),
     *unary("leaky_relu negative", lambda x: F.leaky_relu(x, -0.5)),
+    *unary("leaky_relu zero", lambda x: F.leaky_relu(x, 0.0)),
     *unary("elu", F.elu, exact=False),
     *unary("elu negative", lambda x: F.elu(x, -0.7), exact=False),
     *unary("softplus", F.softplus, exact=False),

@@ -162,3 +162,8 @@ def test_sums_to_a_shape_have_the_dtype_of_sums(dtype, shape):
         found, wanted = static(x).array, F.sum_to(x, shape).array
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_truth_value_is_no_size():
+    with pytest.raises(TypeError, match="integer"):
+        to_static(lambda x, n: F.reshape(x, (n, -1)), backend="numpy")(np.ones((2, 3), "f"), True)
