@@ -496,6 +496,9 @@ class CaptureContext(Protocol):
     def go_back(self, mark: Any) -> None:
         """Forget everything that has been captured since ``mark``; that part of the capture was stopped."""
 
+    def set_apart(self, stop: Any) -> bool:
+        """Capture calls of the update rule in which a decision stopped the capture by themselves; whether that is new."""
+
     def check(self) -> None:
         """Stop the capture again if user code caught the exception that stopped it."""
 

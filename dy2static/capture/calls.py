@@ -84,7 +84,10 @@ _IN_C = {types.BuiltinFunctionType, np.ufunc, type(np.stack)} - {types.FunctionT
 
 
 class Calls:
-    """The dispatch of one capture.  entry: the function that it is of."""
+    """The dispatch of one capture.  entry: the function that it is of.
+
+    apart: the functions whose calls are captured by themselves, by file and name.
+    """
 
     entry: Any = None
 
@@ -93,6 +96,7 @@ class Calls:
         self.builtins, self.classes, self.numbers = BuiltinCalls(self), Classes(self), NumberCalls(self)
         self.draws = Draws(capture)
         self.staged_codes = _StagedCodes()
+        self.apart: Set[Tuple[str, str]] = set()
         self._lowering: Set[int] = set()                # callables whose own lowering runs
         self._rules: Dict[Any, Rule] = {}               # which one is for a function; it holds throughout a capture
 
@@ -147,13 +151,18 @@ class Calls:
         if handler is not None:
             return functools.partial(handler, self, function)
         if is_converted(function) and not (self.capture.heap.stale and tells_progress(function)):
-            return self.capture.functions.staged(function)
+            return self._converted(function)
         name = function.__module__ or ""
         if name.startswith(("chainer.", "numpy.", "six.")) or name in ("chainer", "numpy", "six"):
             if name.startswith(_HOST_LIBRARIES):
                 return self.host(function)
             return self.native(function)
         return self.native(function) if name in PURE_MODULES else self.host(function)
+
+    def _converted(self, function: types.FunctionType) -> Callable:
+        staged = self.capture.functions.staged(function)
+        is_apart = self.apart and (function.__code__.co_filename, function.__qualname__) in self.apart
+        return functools.partial(self.capture.staging.blocks.apart, staged) if is_apart else staged
 
     def method(self, method: types.MethodType) -> Callable:
         """What to call for a bound method."""
@@ -175,7 +184,7 @@ class Calls:
             if is_generated(function):
                 return functools.partial(self.function(function), owner)
             if is_converted(function):
-                return functools.partial(self.capture.functions.staged(function), owner)
+                return functools.partial(self._converted(function), owner)
             if not is_shadow and isinstance(owner, SymbolicVariable) or type(owner) in OWN:
                 return functools.partial(self.builtins.sort, method) if function.__name__ == "sort" else method
             if is_shadow and fetches(function):

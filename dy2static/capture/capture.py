@@ -65,6 +65,9 @@ _MOST_NODES = 200_000
 #: So many operations are captured inside one decision: code that this call does not run may never end.
 _MOST_UNDECIDED = 4_000
 
+#: The methods of update rules that an optimizer calls for each Parameter.
+_OF_RULES = frozenset(("update_core", "update_core_cpu", "update_core_gpu"))
+
 
 class Capture:
     """The state of one symbolic run.
@@ -137,7 +140,7 @@ class Capture:
         keywords = {name: heap.shadow(arg, heap.source(Keyword, None, name)) for name, arg in kwargs.items()}
 
         def call(path: Path) -> Leaf:
-            if path.sides:
+            if path.sides or self.calls.apart:
                 self._start_again(start)
             self.staging.path = path
             return self._leaf(lambda: self.callee(function)(*shadows, **keywords))
@@ -205,6 +208,19 @@ class Capture:
         self.array_writes.start_again()
         self.assigned_items.start_again()
         self.rebound_arrays.start_again()
+
+    def set_apart(self, stop: CaptureAborted) -> bool:
+        """Capture calls of the update rule in which a decision stopped the capture by themselves; whether that is new.
+
+        Other functions run in parts, which the loop of an optimizer, a library's, does not.
+        """
+        lines = () if stop.at is None else (*stop.at.callers, stop.at)
+        place = next((line for line in lines if line.function.rpartition(".")[2] in _OF_RULES), None)
+        if place is None or (place.file, place.function) in self.calls.apart:
+            return False
+        self.calls.apart.add((place.file, place.function))
+        self.failed, self.forks = None, 0
+        return True
 
     def mark(self) -> Tuple:
         """How far the capture has come, for `go_back`."""

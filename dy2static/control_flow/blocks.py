@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32
 
+#: So often each call may be that is captured by itself.
+_FORKS_OF_CALL = 8
+
 
 class Blocks:
     """The blocks of one capture's decisions and loops."""
@@ -79,6 +82,18 @@ class Blocks:
                 reason = stop
             number = number_of(reason, frame, sides)
         raise reason
+
+    def apart(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """A call in which decisions that cannot be joined are joined at its end: its nodes stand where it is."""
+        capture, before = self.capture, Snapshot(self.capture, (args, tuple(kwargs.values()), function))
+        forks, capture.forks = capture.forks, min(capture.forks, _MOST_FORKS - _FORKS_OF_CALL)
+        try:
+            with self.staging.region() as nodes:
+                results, _ = self.run_block(lambda *state: (function(*args, **kwargs),), (), before)
+        finally:
+            capture.forks = forks
+        capture.builder.nodes.extend(nodes)
+        return results[0]
 
     def _join_tails(self, number: int, then: Branch, orelse: Branch, before: Snapshot) -> Tuple:
         """Both sides of a fork, with what they have in common before it."""

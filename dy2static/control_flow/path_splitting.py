@@ -157,7 +157,7 @@ class Forks:
 
     def ends(self) -> Tuple[End, ...]:
         """Capture everything; the graph under construction then holds the whole, and these are its ends."""
-        tree = self._explore({})
+        tree = self._tree()
         if isinstance(tree, Leaf):
             return (tree.end,)
         names: Dict[int, Dict[Value, Value]] = {id(leaf): {} for leaf in leaves(tree)}
@@ -171,6 +171,17 @@ class Forks:
                 self.capture.abort("whether a Variable requires a gradient depends on a decision on array values")
             known.early = tuple(dict.fromkeys([*known.early, *record.early]))
         return tuple([renamed(end, {}, shared=shared) for end in ends])
+
+    def _tree(self) -> Tree:
+        """All calls; where there are too many ends, calls of the functions that decide are captured by themselves."""
+        while True:
+            try:
+                return self._explore({})
+            except CaptureAborted as stop:
+                reason = stop
+            if self.count < _MOST_ENDS or reason.fork is None or not self.capture.set_apart(reason):
+                raise reason
+            self.count = 1
 
     def _explore(self, sides: Dict[int, bool]) -> Tree:
         try:

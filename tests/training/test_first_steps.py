@@ -402,3 +402,47 @@ def test_hyperparameters_of_rules_are_those_of_the_optimizer():
     assert static(model.W.update_rule) == read(model.W.update_rule)
     optimizer.hyperparam.alpha = 0.75
     assert static(model.W.update_rule) == read(model.W.update_rule)
+
+
+class LarsRule(chainer.UpdateRule):
+    """A step as long as the parameter: a number of NumPy's, or 1.0."""
+
+    def init_state(self, param):
+        self.state.update(v=np.zeros_like(param.array), trust=0.0)
+
+    def update_core(self, param):
+        weights, gradient = np.linalg.norm(param.array), np.linalg.norm(param.grad)
+        trust = 0.02 * weights / (gradient + 1e-9) if weights > 0 and gradient > 0 else 1.0
+        v = self.state["v"]
+        v *= 0.9
+        v -= 0.1 * trust * param.grad
+        param.array += v
+        self.state["trust"] = float(trust)
+
+
+class Lars(chainer.GradientMethod):
+    def create_update_rule(self):
+        return LarsRule(self.hyperparam)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_branches_with_different_kinds_in_the_rule_of_many_parameters(backend):
+    """More ways than a function may have: each call of the rule is captured by itself, and joined."""
+    found = []
+    for compile in (lambda step: step, lambda step: to_static(step, strict=True, backend=backend)):
+        model = chainer.ChainList(*[L.Linear(4, 4, initialW=np.eye(4, dtype=np.float32) * (k + 0.5)) for k in range(6)])
+        optimizer = Lars().setup(model)
+
+        def step(x):
+            for layer in model:
+                x = F.tanh(layer(x))
+            model.cleargrads()
+            F.sum(x * x).backward()
+            optimizer.update()
+        made = compile(step)
+        for k in range(4):
+            made(np.random.RandomState(k).uniform(-1, 1, (3, 4)).astype(np.float32))
+        found.append([(param.array, param.update_rule.state["trust"], param.update_rule.t) for param in model.params()])
+    for eager, compiled in zip(*found):
+        np.testing.assert_allclose(compiled[0], eager[0], rtol=1e-4, atol=1e-4)
+        assert compiled[1:] == pytest.approx(eager[1:], rel=1e-3)
