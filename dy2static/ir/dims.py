@@ -269,22 +269,26 @@ def floordiv(a: Size, b: Size) -> Size:
 
 
 def _exact_quotient(a: Size, b: "Dim") -> Optional[Size]:
-    """``a / b`` where ``b`` is one product, and each term of ``a`` a multiple of it; None where not."""
-    if a == b:
-        return 1
-    if len(b._terms) != 1:
-        return None
-    (divisor, by), quotient = b._terms[0], {}
-    for monomial, factor in _terms_of(a).items():
-        rest = list(monomial)
+    """``a / b`` where that is a polynomial with whole factors, by long division; None where not."""
+    rest, quotient = _terms_of(a), {}           # type: Dict[_Monomial, int], Dict[_Monomial, int]
+    divisor, by = max(b._terms, key=_degree)
+    while rest:
+        monomial, factor = max(rest.items(), key=_degree)
+        more = list(monomial)
         for atom in divisor:
-            if atom not in rest:
+            if atom not in more:
                 return None
-            rest.remove(atom)
+            more.remove(atom)
         if factor % by:
             return None
-        quotient[tuple(rest)] = factor // by
+        quotient[tuple(more)] = factor // by
+        rest = _terms_of(_from_terms(rest) - _from_terms(_multiply({tuple(more): factor // by}, _terms_of(b))))
     return _from_terms(quotient)
+
+
+def _degree(term: Tuple[_Monomial, int]) -> Tuple[int, List[str]]:
+    """What terms are put into an order by, so that that of a product is the product of those of its factors."""
+    return len(term[0]), [str(atom) for atom in term[0]]
 
 
 def evaluate(size: Size, bindings: Mapping[str, int]) -> int:

@@ -39,20 +39,31 @@ def average_pooling_nd(node: Any, x: Value) -> Optional[Value]:
 
 
 def _average(x: Value, kernel: Any, stride: Any, pad: Any) -> Optional[Value]:
-    if kernel == x.shape[2:] and not are_fixed(kernel) and are_fixed(pad) and not any(pad) and are_there(x):
-        return ops.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)     # one window, of a size that only the run knows
+    if _is_one_window(x, kernel, pad):
+        return ops.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
     size = _windows(x.shape[2:], kernel, stride, pad, False)
     return None if size is None else ops.average_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
+
+
+def _is_one_window(x: Value, kernel: Any, pad: Any) -> bool:
+    """Whether there is one window that is the whole image, of a size that only the run knows."""
+    return kernel == x.shape[2:] and not are_fixed(kernel) and are_fixed(pad) and not any(pad) and are_there(x)
 
 
 @lowers(MaxPoolingND)
 def max_pooling_nd(node: Any, x: Value) -> Optional[Value]:
     # `indexes` is what `return_indices` gives; Chainer's CUDA kernel makes numbers of 32 bits
     kernel, stride, pad = ints(node.ksize), ints(node.stride), ints(node.pad)
-    size = _windows(x.shape[2:], kernel, stride, pad, node.cover_all)
-    if size is None:
-        return None
-    y, places = ops.max_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
+    if _is_one_window(x, kernel, pad):
+        rows = ops.reshape(x, shape=(*x.shape[:2], math.prod(x.shape[2:])))
+        places = ops.reshape(ops.argmax(rows, axis=2), shape=(*x.shape[:2], 1))
+        y = ops.reshape(ops.take_along(rows, places, axis=2), shape=(*x.shape[:2], *(1,) * (x.ndim - 2)))
+        places = ops.reshape(places, shape=y.shape)
+    else:
+        size = _windows(x.shape[2:], kernel, stride, pad, node.cover_all)
+        if size is None:
+            return None
+        y, places = ops.max_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
     node.indexes = ops.cast(places, dtype=np.int32 if is_gpu(x.type.device) else np.intp)
     return y
 

@@ -186,11 +186,17 @@ _WITHOUT_SYMBOLS = frozenset((int, float, bool, str, type(None), np.ndarray))
 
 
 def bound(item: Any, bindings: Dict[str, int]) -> Any:
-    """The item with numbers for symbols; an array in place of a symbolic one, but for arrays without dimensions."""
-    if isinstance(item, Dim):
-        return evaluate(item.plain, bindings)
-    if isinstance(item, Tensor):
-        return replace(item, shape=evaluate_shape(item.shape, bindings))
+    """The item with numbers for symbols; an array in place of a symbolic one, but for arrays without dimensions.
+
+    Raises `SizeNeeded` for a quotient by the size of an array that has no elements for these numbers.
+    """
+    if isinstance(item, (Dim, Tensor)):
+        sizes = (item.plain,) if isinstance(item, Dim) else item.shape
+        try:
+            numbers = evaluate_shape(sizes, bindings)
+        except ZeroDivisionError as error:
+            raise SizeNeeded("whether there are elements", sum(map(Dim, sorted(_symbols(sizes))))) from error
+        return numbers[0] if isinstance(item, Dim) else replace(item, shape=numbers)
     if type(item) is slice:
         return slice(*[bound(part, bindings) for part in (item.start, item.stop, item.step)])
     if isinstance(item, (tuple, list)):

@@ -256,6 +256,10 @@ FREE = {
     "halved and resized, nearest": (resized("nearest", True), lambda n: (floats(2, 3, n + 3, 2 * n + 1),)),
     "average of all places": (lambda net, x: net.fc2(F.average_pooling_2d(F.relu(net.conv(x)), x.shape[2:])),
                               lambda n: (floats(2, 3, n + 1, 2 * n),)),
+    "largest of all places": (lambda net, x: (lambda h: net.fc2(F.max_pooling_2d(h, (h.shape[2], 1))))(F.relu(F.convolution_2d(
+        x[:, None], np.ones((4, 1, 3, 6), "f")))), lambda n: (np.round(floats(2, n + 2, 6), 1),)),
+    "neighbours side by side": (lambda net, x: net.l1(F.concat([x[:, i:x.shape[1] - 2 + i, :2] for i in range(3)], axis=2),
+                                                      n_batch_axes=2), lambda n: (floats(2, n + 2, 6),)),
     "regions": (lambda net, x: F.sum(F.roi_average_align_2d(net.conv(x), np.array([[0, 1, 3, 5]], "f"), np.zeros(1, "i"), 2, 0.5, 2)) +
                 F.sum(F.roi_pooling_2d(net.conv(x), np.array([[1, 0, 1, 5, 3]], "f"), 2, 2, 0.5)),
                 lambda n: (floats(2, 3, n + 2, n + 4),)),
