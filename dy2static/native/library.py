@@ -12,7 +12,8 @@ import functools
 import itertools
 import sys
 import sysconfig
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -78,13 +79,33 @@ def load(path: str) -> Library:
     return Library(path)
 
 
-def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gil: bool = False, run: str = "run") -> str:
+def letter(dtype: np.dtype) -> str:
+    """The letter of a dtype as C text, as `dy_letter` gives it."""
+    return repr({"q": "l", "Q": "L"}.get(dtype.char, dtype.char))
+
+
+class Declared(NamedTuple):
+    """The type of an array: its dtype, and for each axis a number, the C text of one, or -1 for any length."""
+
+    dtype: np.dtype
+    shape: Sequence[Any]
+
+    @property
+    def words(self) -> List[str]:
+        """It as `dy_are_of` reads it."""
+        return [letter(self.dtype), str(len(self.shape)), *map(str, self.shape)]
+
+
+def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gil: bool = False, run: str = "run",
+            types: Mapping[int, Declared] = MappingProxyType({}), sizes: Mapping[int, str] = MappingProxyType({})) -> str:
     """The C text of a function for `bind`, around ``static int run(char **p, int64_t *n, double *d)`` in front of it.
 
     inputs, outputs: kinds "array", "int", "bool", "float", "stack".  Python passes the inputs, then the arrays among the
     outputs (scratch is one of those); it is given the others: None, the one, or a tuple of them.  A stack enters as an
     array, in ``p``, with its length in ``n``; one that leaves is a block (``dy2static_blocks.h``) in ``p``, behind all arrays,
     with the number of bytes in ``n``, which becomes an object with the buffer protocol.
+    types: of the arrays among the inputs, by their places: a call with others is declined.  sizes: the names of ints among the
+    inputs that texts in the types read, by their places.
     The text needs ``#include "dy2static_python.h"``.
     """
     slots = _Slots()
@@ -106,7 +127,7 @@ PyObject *{name}(PyObject *self, PyObject *const *args, intptr_t count)
     double d[{slots.length("d")}];
     if (count != {len(arguments)}{tests})
         return dy_bail_out(self, args, count);
-    {empty}{save}
+{_type_test(inputs, types, sizes)}    {empty}{save}
     dy_clear_float_flags();
     const int status = {run}(p, n, d) | dy_float_flags();
     {restore}
@@ -116,6 +137,19 @@ PyObject *{name}(PyObject *self, PyObject *const *args, intptr_t count)
 {_result(results)}
 }}
 """
+
+
+def _type_test(inputs: Sequence[str], types: Mapping[int, Declared], sizes: Mapping[int, str]) -> str:
+    """The lines of C that compare arrays with their types."""
+    if not types:
+        return ""
+    ints = [k for k, kind in enumerate(inputs) if kind in ("int", "bool", "stack")]     # in the order of the elements of ``n``
+    lines = [f"const int64_t {name} = n[{ints.index(place)}];" for place, name in sizes.items()]
+    words = ", ".join([word for place, declared in types.items() for word in (str(place), *declared.words)])
+    lines += [f"{'' if sizes else 'static '}const int64_t types[] = {{{words}}};",
+              "if (__builtin_expect(!dy_are_of(args, types, types + sizeof types / sizeof *types), 0))",
+              "    return dy_bail_out(self, args, count);"]
+    return "".join(f"    {line}\n" for line in lines)
 
 
 class _Slots:

@@ -15,7 +15,7 @@ from ..runtime.clocks import Clock
 from ..runtime.collection import uncollected
 from ..runtime.profile import Profile
 from ..runtime.progress import shown
-from ..runtime.segment import ArenaPool, BackwardProgram, Segment, pool_of
+from ..runtime.segment import ArenaPool, BackwardProgram, Expected, Segment, pool_of
 from .keeping import Facts, KeptBackward, found, keep, part_of
 from .nodes import SegmentPlan
 
@@ -119,12 +119,11 @@ def _program(function: Executable, known: Facts, **more: Any) -> BackwardProgram
                            depends=known.depends, footprint=function.footprint, **more)
 
 
-def _expected(kind: Any) -> Optional[Tuple[Tuple[int, ...], str]]:
-    """The shape and dtype of an array on the CPU, where its sizes are known."""
+def _expected(kind: Any) -> Optional[Expected]:
+    """The shape and dtype of an array on the CPU."""
     if type(kind) is not Tensor or kind.device:
         return None
-    sizes = tuple([n for n in kind.shape if isinstance(n, int)])
-    return (sizes, kind.dtype.str) if len(sizes) == len(kind.shape) else None
+    return tuple([n if isinstance(n, int) else str(n) for n in kind.shape]), kind.dtype.str
 
 
 class _Derived:

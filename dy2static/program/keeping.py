@@ -25,6 +25,7 @@ from ..record.guards import Guard, NoOverlap, SameMemory
 from ..record.outcome import End, Outcome
 from ..record.paths import Source
 from ..record.writes import Write
+from ..runtime.segment import Expected
 from .wiring import Wiring
 
 _OPS = dict(OPS)                    # those of dy2static itself
@@ -45,7 +46,7 @@ class Facts(NamedTuple):
     """What is known of a backward program besides its function: see `runtime.segment.BackwardProgram`."""
 
     operands: Tuple[Tuple[str, int], ...]
-    expected: Tuple[Optional[Tuple[Tuple[int, ...], str]], ...]
+    expected: Tuple[Optional[Expected], ...]
     connected: Tuple[bool, ...]
     conditions: Tuple[Tuple[int, int], ...]
     bools: int

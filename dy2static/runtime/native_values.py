@@ -50,6 +50,11 @@ def _fill(array: np.ndarray, items: List[Any]) -> None:
             array[k] = item
 
 
+def as_number(number: Any, dtype: np.dtype) -> np.ndarray:
+    """A number of NumPy's as an array; zero for what is not there, which is not read then."""
+    return np.zeros((), dtype) if number is None else np.asarray(number)
+
+
 def as_stack(items: Any, type: Stack) -> np.ndarray:
     """A stack as one array: what a loop has pushed as a list, or in native code."""
     return items if isinstance(items, np.ndarray) else as_array(items, type)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
@@ -15,7 +15,7 @@ from chainer.variable import Variable, VariableNode
 
 from ..errors import RunError
 from . import hooks
-from .segment import ArenaLease, BackwardProgram, Segment
+from .segment import ArenaLease, BackwardProgram, Expected, Segment
 from .traceback import show_user_line
 
 _config = chainer.config
@@ -130,12 +130,23 @@ def current(held: Any) -> Any:
 
 def is_replaced(held: Sequence[Any], program: BackwardProgram) -> bool:
     """Whether a Variable has been given an array of another shape or dtype since the call, for which the program is not made."""
-    for (kind, k), known in zip(program.operands, program.expected):
-        if kind == "held" and known is not None and type(held[k]) is VariableNode:
-            array = held[k]._data
-            if array is not None and (array.shape, array.dtype.str) != known:
-                return True
+    sizes: Dict[str, int] = {}
+    for k, known, is_free in program.watched:
+        array = held[k]
+        if type(array) is VariableNode:
+            array = array._data
+        elif not is_free:
+            continue
+        if array is not None and (array.shape, array.dtype.str) != known and not (is_free and _fits(array, known, sizes)):
+            return True
     return False
+
+
+def _fits(array: np.ndarray, known: Expected, sizes: Dict[str, int]) -> bool:
+    """Whether an array is as expected where sizes are not known.  sizes: the numbers of those seen so far, which it completes."""
+    shape, dtype = known
+    return array.dtype.str == dtype and array.ndim == len(shape) and all([
+        n == (sizes.setdefault(size, n) if isinstance(size, str) else size) for size, n in zip(shape, array.shape)])
 
 
 def _fitting(node: CompiledFunction, output: Any, gradient: Variable) -> Variable:

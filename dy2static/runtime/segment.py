@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..threads.locks import lock
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
 #: ("extra", k): what the backward program returned after its gradients.
 Origin = Tuple[str, int]
+
+#: A shape and a dtype; the text of a size stands for any number, the same in all arrays of a call.
+Expected = Tuple[Tuple[Union[int, str], ...], str]
 
 
 class Footprint(NamedTuple):
@@ -124,6 +127,11 @@ class ArenaLease:
             self.pool.give(self.arena)
 
 
+def has_free_sizes(expected: Expected) -> bool:
+    """Whether a shape has sizes that only the run knows."""
+    return any([type(size) is str for size in expected[0]])
+
+
 @dataclass(eq=False)
 class BackwardProgram:
     """The gradients of one segment for one set of targets and given output gradients.
@@ -142,13 +150,14 @@ class BackwardProgram:
         tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints, bools and tuples of
         these; it also gives, per target, whether what is given depends on it (else its gradient is None).
     is_plain: it gives every target a gradient, whatever happens, and nothing else.
+    watched: of what the node holds that has a shape to be compared: where it is, what is expected, and whether that has free sizes.
     takes: per operand, the index of what the node holds, or -1 for the first output gradient.  expects: what is expected of it if
         it is the array of a Variable, which the user may have replaced: for `guard_tests.fits`, or None.
     """
 
     run: Callable[..., Tuple]
     operands: Tuple[Origin, ...]
-    expected: Tuple[Optional[Tuple[Tuple[int, ...], str]], ...]
+    expected: Tuple[Optional[Expected], ...]
     connected: Tuple[bool, ...]
     pool: Optional[ArenaPool] = None
     again: Optional["Segment"] = None
@@ -162,16 +171,20 @@ class BackwardProgram:
     depends_in_run: Optional[Callable[..., Tuple]] = None
     footprint: Footprint = Footprint()
     is_plain: bool = field(init=False)
+    watched: Tuple[Tuple[int, Expected, bool], ...] = field(init=False)
     takes: Tuple[int, ...] = field(init=False)
     expects: Tuple[Optional[Tuple[bytes, np.dtype]], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.expects = tuple([
-            None if known is None or kind != "held" else (np.array(known[0], np.int64).tobytes(), np.dtype(known[1]))
-            for (kind, _), known in zip(self.operands, self.expected)])
+            None if kind != "held" or known is None or has_free_sizes(known) else
+            (np.array(known[0], np.int64).tobytes(), np.dtype(known[1])) for (kind, _), known in zip(self.operands, self.expected)])
+        self.watched = tuple([(k, known, has_free_sizes(known)) for (kind, k), known in zip(self.operands, self.expected)
+                              if kind == "held" and known is not None])
         self.takes = tuple([k if kind == "held" else -1 for kind, k in self.operands])
         self.is_plain = (self.again is None and self.depends_in_run is None and not self.conditions and not self.bools
-                         and all(self.connected) and all([kind == "held" or k == 0 for kind, k in self.operands]))
+                         and all(self.connected) and not any([is_free for _, _, is_free in self.watched])
+                         and all([kind == "held" or k == 0 for kind, k in self.operands]))
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
 from .. import config
-from ..errors import Dy2StaticError, InternalError, Location
+from ..errors import Dy2StaticError, InternalError, Location, RunError
 from ..pyast.loader import is_placed, line_in_text
 from .frames import is_ours, is_standing, standing_at
 
@@ -26,7 +26,7 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
     """The error with entries for the user's line and its callers after that of the generated function ``code``.
 
     origins: the user's place for every line of the generated function.  The error keeps its type, its arguments and
-    all its entries, but for those of this package below the user's line.
+    all its entries, but for those of this package below the user's line.  An error of ours names that line, too.
     """
     entries: List[Any] = []
     step, hidden = error.__traceback__, False
@@ -38,6 +38,8 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
         if not (step.tb_frame.f_code is code and is_placed(code) or hidden and step.tb_frame.f_code.co_filename.startswith(_OURS)):
             entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
         if place is not None:
+            if isinstance(error, RunError) and error.at is None:
+                error.at = place
             entries += [_entry(line) for line in (*place.callers, place)]
         step = step.tb_next
     return error.with_traceback(_chained(entries))

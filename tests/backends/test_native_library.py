@@ -92,6 +92,22 @@ def test_what_is_left_to_python(case):
     assert f(ones(), ones(), ones()) is None and len(seen) == 1
 
 
+@pytest.mark.parametrize("given, is_taken", [
+    (np.ones((2, 3), np.float32), True), (np.ones((3, 2), np.float32), False), (np.ones(6, np.float32), False),
+    (np.ones((2, 3)), False), (np.ones((2, 3), np.int32), False), (np.ones((2, 4), np.float32), False)],
+    ids=lambda x: str(x) if isinstance(x, bool) else f"{x.shape} {x.dtype}")
+@pytest.mark.parametrize("is_free", [False, True])
+def test_types_of_arrays(is_free, given, is_taken):
+    """A function that says for which types it is written gets no others; sizes may be made of numbers that enter with the arrays."""
+    types = {0: library.Declared(np.dtype("f4"), ("-1", "rows + 1") if is_free else (2, 3)), 2: library.Declared(np.dtype("q"), ())}
+    f = function("*(double *)p[2] = *(float *)p[0] + *(int64_t *)p[1] + n[0]; return 0;", ("array", "int", "array"), ("array",),
+                 types=types, sizes={1: "rows"} if is_free else {})
+    out = np.zeros(1)
+    for number in (np.array(4, "q"), np.array(4, "l")):
+        assert f(given, 2, number, out) == (None if is_taken else DECLINED)
+    assert out[0] == (7 if is_taken else 0)
+
+
 @pytest.mark.parametrize("args", [(), (1,), (1, 2), (1, 2, 3, 4)], ids=len)
 def test_another_number_of_arguments(args):
     assert divide(fallback=lambda *args: args)(*args) == args

@@ -1,4 +1,6 @@
 """A call that fails, wherever it does, leaves everything as eager leaves it, and what is compiled stays usable."""
+import sys
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -233,3 +235,59 @@ def test_arrays_of_other_types_before_backward(backend, replaced, how):
             gradients()
     replaced = link.W.array * 2
     gradients()
+
+
+@pytest.mark.parametrize("replaced", [np.ones((2, 3), "f"), np.ones((8, 3)), np.ones((), "f")], ids=["small", "double", "number"])
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_arrays_of_other_types_before_backward_with_free_sizes(backend, replaced):
+    loss = to_static(lambda x, w: F.sum(F.sin(F.tanh(x) * w + F.exp(x)) * w), backend=backend)
+    for size in (4, 5, 6, 7, 8):
+        x, w = chainer.Variable(array(size, 3)), chainer.Variable(array(size, 3, seed=1))
+        y = loss(x, w)
+        y.backward()
+    assert loss.cache_info().programs == 3              # the third is for any size
+    for how in ("backward", "grad"):
+        y, before = loss(x, w), w.array
+        w.array = replaced
+        with pytest.raises(dy2static.errors.RunError, match="another shape or dtype"):
+            y.backward() if how == "backward" else chainer.grad([y], [x])
+        w.array = before
+
+
+CHANGES = {
+    "shape": lambda a: setattr(a, "shape", (3, 2)),
+    "dtype": lambda a: setattr(a, "dtype", np.dtype("i4")),
+    "size": lambda a: a.resize((1, 1), refcheck=False),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("sizes", [(2,), (2, 3, 4, 5, 2)], ids=["known", "free"])
+def test_arrays_that_python_changes_while_the_program_runs(sizes, name):
+    """Native code does not read memory by a shape that an array has no more; the error names the line."""
+    change = dy2static.not_to_static(lambda a, is_asked: CHANGES[name](a) if is_asked else None)
+
+    def f(x, is_asked):
+        y = F.tanh(x) * 3 + F.exp(x)
+        change(x.array, is_asked)
+        return F.sum(F.sin(y) * x)
+
+    compiled = to_static(f, backend="c")
+    for size in sizes:
+        compiled(chainer.Variable(array(size, 3)), False)
+    with pytest.raises(dy2static.errors.RunError, match=r"made for .*\(2, 3\).* float32") as raised:
+        compiled(chainer.Variable(array(2, 3)), True)
+    assert raised.value.at.text().strip() == "return F.sum(F.sin(y) * x)" and "a copy" in raised.value.hint
+
+
+def test_a_function_of_numpy_that_gives_something_else(monkeypatch):
+    """What NumPy gave in the capture is relied on, and looked at where native code would read it."""
+    def f(x, a):
+        return F.sum(F.tanh(x) * np.cov(a)[0].astype("f") + F.exp(x) * x)
+
+    compiled, x, a = to_static(f, backend="c"), chainer.Variable(array(5)), array(5, 3)
+    for _ in range(3):
+        compiled(x, a)
+    monkeypatch.setattr(sys.modules[np.cov.__wrapped__.__module__], "dot", lambda *args: np.zeros((2, 2)))
+    with pytest.raises(dy2static.errors.RunError, match=r"made for .*\(5, 5\).* float64 here, and not for \(2, 2\)"):
+        compiled(x, a)

@@ -15,12 +15,12 @@ from ...ir.types import List as ListType
 from ...native import compiler, library, tuning
 from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
-from ...runtime.native_values import as_array, as_items, as_stack, grown, list_bytes, pushed
+from ...runtime.native_values import as_array, as_items, as_number, as_stack, grown, list_bytes, pushed
 from ...runtime.traceback import show_user_line
 from ...threads.locks import cached_property
 from ..compiled_calls import Conversion
 from ..updates import alike, form
-from . import draws
+from . import draws, entering
 from .alike_regions import AlikeRegions
 from .emit import CFunction, write
 from .extents import is_grown
@@ -227,7 +227,9 @@ class Region:
     @property
     def text(self) -> str:
         """The function, and what Python calls around it."""
-        return self.function.text + library.wrapper(f"call_{self.number}", self.inputs, self.outputs, run=f"run_{self.number}")
+        inputs = self.graph.inputs
+        return self.function.text + library.wrapper(f"call_{self.number}", self.inputs, self.outputs, run=f"run_{self.number}",
+                                                    types=entering.declared(inputs), sizes=entering.sizes(inputs))
 
     def decline(self, *args: Any) -> Any:
         """What the built-in function does not do: arrays that are not contiguous are copied, else NumPy computes it."""
@@ -235,6 +237,7 @@ class Region:
         inputs = [_contiguous(x) if isinstance(x, np.ndarray) else x for x in args[:count]]
         if any(a is not b for a, b in zip(inputs, args)):
             return self.call(*inputs, *args[count:])
+        entering.require(self.graph.inputs, inputs)
         if self._fallback is None:
             self._fallback = self._make_fallback(self.graph)
         function, origins = self._fallback
@@ -292,7 +295,7 @@ def _entering(value: Value) -> Optional[Conversion]:
     if isinstance(value.type, ListType):
         return Conversion("as_array", as_array, (("list_type", value.type),))
     is_number = enters_as_array(value.type) and not isinstance(value.type, Tensor)
-    return Conversion("asarray", np.asarray) if is_number else None
+    return Conversion("as_number", as_number, (("number_dtype", value.dtype),)) if is_number else None
 
 
 def _leaving(value: Value, is_grown: bool) -> Optional[Conversion]:

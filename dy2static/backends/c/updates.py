@@ -175,7 +175,8 @@ class _Text:
         checks = []
         for at, value in enumerate(inputs):
             if isinstance(value.type, Tensor):
-                checks.append(f"dy_take_array(given[{at}], {int(value in filled)}, &p[{place[value]}])")
+                checks += [f"dy_take_array(given[{at}], {int(value in filled)}, &p[{place[value]}])",
+                           f"dy_holds(given[{at}], {library.letter(value.dtype)}, {'size' if value.ndim else 1})"]
             else:
                 kind = _KINDS[value.type.kind]
                 slot = f"&d[{counts['float']}]" if kind == "float" else f"&n[{counts['int'] + counts['bool']}]"

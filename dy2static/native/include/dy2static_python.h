@@ -93,6 +93,31 @@ static inline int dy_take_stack(PyObject *object, char **data, int64_t *count)
     return 1;
 }
 
+/* The letter of a dtype, one for those that are alike. */
+static inline char dy_letter(const dy_ndarray *array)
+{
+    const char letter = array->dtype->letter;
+    return letter == 'q' ? 'l' : letter == 'Q' ? 'L' : letter;
+}
+
+/* Whether arrays are of the types that a function is written for, which reads memory by them.  types: for each, its place among the
+   arguments, the letter of its dtype, and how many axes there are, with their lengths; -1 for any. */
+static __attribute__((noinline)) int dy_are_of(PyObject *const *args, const int64_t *types, const int64_t *end)
+{
+    while (types < end) {
+        const dy_ndarray *const array = (const dy_ndarray *)args[types[0]];
+        const int64_t axes = types[2];
+        if (dy_letter(array) != types[1] || array->dimensions != axes)
+            return 0;
+        types += 3;
+        for (int64_t axis = 0; axis < axes; axis++)
+            if (types[axis] >= 0 && array->shape[axis] != types[axis])
+                return 0;
+        types += axes;
+    }
+    return 1;
+}
+
 /* What a loop has pushed, as an object with Python's buffer protocol; with it goes the block. */
 typedef struct {
     PyObject head;
@@ -186,6 +211,12 @@ static inline int64_t dy_size(PyObject *object)
     for (int32_t axis = 0; axis < array->dimensions; axis++)
         size *= array->shape[axis];
     return size;
+}
+
+/* Whether an array has so many elements of a dtype. */
+static inline int dy_holds(PyObject *array, char letter, int64_t size)
+{
+    return dy_letter((const dy_ndarray *)array) == letter && dy_size(array) == size;
 }
 
 /* Let the Python function of the wrapper do the same for some spans of elements: their number, then the first element of each and the one
