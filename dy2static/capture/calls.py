@@ -22,6 +22,7 @@ from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase, class_of
 from ..heap.objects import ShadowMeta
 from ..heap.ownership import fetches, is_converted, is_generated, is_immutable, is_left_alone, is_library, tells_progress
+from ..heap.stand_ins import is_stand_in, name_in_messages
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.generators import GENERATORS
@@ -102,6 +103,8 @@ class Calls:
 
     def callee(self, function: Any) -> Callable[..., Any]:
         """What to call for ``function``."""
+        if is_stand_in(type(function)) and not callable(function):
+            return function                             # Python says so when it is called
         self.capture.heap.rely_on_names(function)
         key = None if self._lowering else named_by(function)
         if key is None:
@@ -208,7 +211,7 @@ class Calls:
         for base in cls.__mro__:
             if "__call__" in base.__dict__:
                 return self.callee(types.MethodType(base.__dict__["__call__"], shadow))
-        raise TypeError(f"{cls.__name__!r} object is not callable")
+        raise TypeError(f"{name_in_messages(cls)!r} object is not callable")
 
     # --- the three ways to call -----------------------------------------------------------------------------------------
 

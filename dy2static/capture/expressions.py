@@ -1,6 +1,7 @@
 """Numbers that change from call to call: expressions over them, fixed under a guard where Python needs the value."""
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Set, Tuple
 
@@ -26,10 +27,10 @@ _COMPARING = ("==", "!=", "<", "<=", ">", ">=")
 
 def _of_hints(function: Callable, operands: Tuple) -> Any:
     """What a function gives for the numbers of this call.  Where it raises, the program is for these very numbers."""
-    try:
+    with contextlib.suppress(Exception):
         return function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
-    except Exception:                                   # the user's error comes again, under guards of the operands
-        return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
+    # the user's error comes again, under guards of the operands
+    return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
 
 
 class Expressions:

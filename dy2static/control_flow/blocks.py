@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Tuple
 
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import error_location
-from ..heap.wording import UNKNOWN
+from ..heap.wording import UNKNOWN, names_ours
 from ..runtime.raising import raise_again
 from ..symbolic.kept_values import kept_values
 from ..symbolic.rollback import Snapshot
@@ -110,7 +110,7 @@ class Blocks:
         if type(error) is RecursionError:
             self.capture.abort("a function calls itself as deep as array values decide", hint="write a loop, or bound the depth "
                                "by a number that is known (`if depth == 0`)", final=True)
-        if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
+        if any(type(part) is str and names_ours(part) for part in error.args):
             # what was refused is a stand-in, not what it stands for
             self.capture.abort(UNKNOWN, of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error, self.capture.handling)):

@@ -8,6 +8,7 @@ from ..capture_context import CaptureContext
 from ..heap.dict_shadows import ShadowDict
 from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
+from ..heap.stand_ins import is_stand_in
 from ..runtime import dy
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import symbolic_items
@@ -23,6 +24,8 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
         return _computed(capture, container, index)
     if type(index) is SymbolicText and isinstance(container, ShadowBase):
         return container[index.fix()]                               # a method of a library's, such as that of a Chain
+    if type(index) is SymbolicScalar and index.kind == "py_float" and isinstance(container, (list, tuple, str, bytes)):
+        return container[0.5]                                       # it has an `__index__`, and floats have none: Python says so
     number = None if capture is None else unknown_number(capture, index)
     if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
         return container[bool(number) if number.kind == "py_bool" else number.fix()]
@@ -116,4 +119,4 @@ def _is_plain(container: Any) -> bool:
     """Whether reading an item is what Python's own containers do."""
     base = next((base for base in (list, tuple, dict) if isinstance(container, base)), None)
     return base is not None and (type(container).__getitem__ is base.__getitem__
-                                 or type(container).__module__.startswith("dy2static."))
+                                 or is_stand_in(type(container)))

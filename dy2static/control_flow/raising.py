@@ -4,12 +4,14 @@ from __future__ import annotations
 import copyreg
 import dis
 import types
-from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from chainer.utils.type_check import InvalidType
 
+from ..capture_context import CaptureContext
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import OURS, is_user_code
+from ..heap.wording import names_ours
 from ..ir.dims import SizeNeeded
 from ..runtime import dy
 from ..symbolic.lists import StagedList
@@ -41,6 +43,20 @@ def is_raised(error: BaseException) -> bool:
     instruction = dis.opname[code.co_code[step.tb_lasti]]
     by_python = (is_user_code(code) or code is dy.item.__code__) and instruction.startswith(_FAILING.get(type(error), ("none",)))
     return by_python or type(error) is IndexError and code is StagedList.__getitem__.__code__
+
+
+def handled(capture: CaptureContext, error: BaseException) -> None:
+    """Stop the capture where an ``except`` block may look at a message that names what stands for an object of the user's."""
+    seen: List[BaseException] = []
+    waiting: List[Optional[BaseException]] = [error]
+    while waiting:
+        found = waiting.pop()
+        if found is not None and not any(found is other for other in seen):
+            seen.append(found)
+            waiting += [found.__cause__, found.__context__]
+            if any(type(part) is str and names_ours(part) for part in found.args):
+                capture.abort(f"{type(found).__name__} is handled, whose message names the type of a value that only the run knows",
+                              hint="handle it outside of the compiled function, or test the values before")
 
 
 def is_of_user_code(error: BaseException) -> bool:
@@ -99,8 +115,8 @@ def _is_told_by_parts(error: BaseException) -> bool:
     """Whether the arguments and attributes of an exception are all that it holds."""
     if type(error) is InvalidType:
         return all(type(part) is str for part in (error.expect, error.actual, *error.args))
-    if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
-        return False                                    # it names a stand-in
+    if any(type(part) is str and names_ours(part) for part in error.args):
+        return False
     base = built_in_base(type(error))
     plain = base.__basicsize__ == BaseException.__basicsize__ or issubclass(base, tuple(_STATE))
     return plain or type(error) is base and not error.__dict__

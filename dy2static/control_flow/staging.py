@@ -35,6 +35,7 @@ from .joining import Branch, Decided, Joins
 from .loop_carried_trees import Replaced
 from .loops import Loops
 from .path_splitting import Path
+from .raising import handled
 from .trips import Trips
 
 
@@ -319,7 +320,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
     "list_": _list, "list_of": _list_of,
-    "truth_of": _truth_of, "items_of": _items_of, "for_": _for, "trips": _trips, "in_": _in, "item": item,
+    "truth_of": _truth_of, "items_of": _items_of, "for_": _for, "trips": _trips, "in_": _in, "item": item, "handled": handled,
     "owner": stop_library_writes, "holder": stop_at_parts,
     "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,

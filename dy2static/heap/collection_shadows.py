@@ -10,6 +10,7 @@ from ..record.writes import AssignDeque, Change, ExtendDeque
 from .dict_shadows import ShadowDict, as_key
 from .list_shadows import ShadowList
 from .right_operands import updated
+from .stand_ins import name_in_messages, stands_for
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -228,8 +229,8 @@ class ShadowDeque(ShadowList):
             list.pop(self, 0 if left else -1)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            raise TypeError("sequence index must be integer, not 'slice'")
+        if not hasattr(type(index), "__index__"):
+            raise TypeError(f"sequence index must be integer, not '{name_in_messages(type(index))}'")
         if not -len(self) <= index < len(self):
             raise IndexError("deque index out of range")
         return ShadowList.__getitem__(self, index)
@@ -274,3 +275,5 @@ COLLECTIONS: Dict[type, Any] = {
     collections.OrderedDict: ShadowOrderedDict, collections.defaultdict: ShadowDefaultDict,
     collections.Counter: ShadowCounter, collections.deque: ShadowDeque,
 }
+for _real, _stand_in in COLLECTIONS.items():
+    stands_for(_stand_in, _real)

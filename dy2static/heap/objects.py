@@ -23,6 +23,7 @@ from .open_classes import OpenClasses
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
 from .ownership import is_library_class, is_made_by_type
 from .plain_instances import Reads
+from .stand_ins import name_in_messages, stands_for
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -171,7 +172,7 @@ class Objects:
             of_items = lookup(cls, "__class_getitem__")
             if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
                 body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
-            made = type.__new__(_meta_of(cls, bases), cls.__name__, (*(bases or (ShadowBase,)), cls), body)
+            made = type.__new__(_meta_of(cls, bases), name_in_messages(cls), (*(bases or (ShadowBase,)), cls), body)
             self._classes[cls] = made
         return made
 
@@ -265,7 +266,8 @@ def _meta_of(cls: type, bases: Tuple[type, ...]) -> type:
     """The class of the class of the shadows of ``cls``, if that derives from ``bases``."""
     found = set(map(type, bases)) or {ShadowMeta}
     metas = [meta for meta in found if not any(other is not meta and issubclass(other, meta) for other in found)]
-    return metas[0] if len(metas) == 1 and issubclass(metas[0], type(cls)) else type("ShadowMeta", (*metas, type(cls)), {})
+    return metas[0] if len(metas) == 1 and issubclass(metas[0], type(cls)) else \
+        type(name_in_messages(type(cls)), (*metas, type(cls)), {})
 
 
 #: What a class tells of itself: that of a shadow is no part of it.
@@ -361,3 +363,6 @@ def _is_data(cls: type, name: str, value: Any) -> bool:
 def real_class(value: Any) -> Any:
     """The class a shadow class stands for; anything else as it is."""
     return value._dy2static_class if isinstance(value, ShadowMeta) else value
+
+
+stands_for(ShadowMeta, type)

@@ -1,6 +1,7 @@
 """Shadows of dicts and lists of a class of the user's (a dict whose keys are attributes, say), and of namespaces."""
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 
 from ..record.guards import KeysMatch, LengthMatch
@@ -8,6 +9,7 @@ from ..record.paths import BareItems, Item, Source
 from ..record.writes import AssignList, Change, DeleteItem, SetItem
 from ..runtime.bare_items import has_own_ways
 from .dict_shadows import as_key
+from .stand_ins import stands_for
 
 if TYPE_CHECKING:
     from .heap import Heap
@@ -99,3 +101,6 @@ class Namespace:
         type(self)._dy2static_heap.capture.abort("a SimpleNamespace is copied")
 
     __hash__ = None                                     # type: ignore[assignment]
+
+
+stands_for(Namespace, types.SimpleNamespace)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Set
 
+from .stand_ins import stands_for
+
 #: The method of the right operand that takes the place of one of the left.
 _REFLECTED = {"__add__": "__radd__", "__or__": "__ror__", "__eq__": "__eq__", "__ne__": "__ne__",
               "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__"}
@@ -16,10 +18,10 @@ _stand_ins: Set[type] = set()                           # the classes that stand
 def ask_right_first(cls: type, base: type, names: Iterable[str]) -> None:
     """Let these operators of a class that stands for ``base`` ask instances of other subclasses of ``base`` first.
 
-    Errors of Python name ``base``, too.  Libraries call the class of an item to make one like it (``dataclasses.asdict``).
+    Libraries call the class of an item to make one like it (``dataclasses.asdict``).
     """
     _stand_ins.add(cls)
-    cls.__name__ = base.__name__
+    stands_for(cls, base)
     cls.__new__ = lambda made, *args: base.__new__(made) if len(args) > 1 else base(*args)      # type: ignore[method-assign]
     for name in names:
         setattr(cls, name, _asking(getattr(cls, name), base, _REFLECTED[name]))

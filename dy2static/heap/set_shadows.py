@@ -5,6 +5,7 @@ from typing import Any, Iterator
 
 from ..record.paths import Source
 from ..record.writes import AssignSet, Change
+from .stand_ins import stands_for
 
 
 class ShadowSet(set):
@@ -26,3 +27,4 @@ class ShadowSet(set):
     __hash__ = None
 
 
+stands_for(ShadowSet, set)

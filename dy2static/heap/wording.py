@@ -58,15 +58,18 @@ UNKNOWN = "the result of a call that is not compiled, or an object of another li
 _DEFAULT = "keep it out of the compiled function"
 
 #: What our classes stand for.
-_WORDS = {"SymbolicArray": "ndarray", "SymbolicVariable": "Variable", "SymbolicParameter": "Parameter", "SymbolicScalar": "number",
-          "SymbolicObject": "object", "BoundHostMethod": "method", "StagedList": "list", "ShadowList": "list", "ShadowDict": "dict",
-          "ShadowSet": "set", "ShadowModule": "module", "ShadowDeque": "deque", "Size": "int", "Range": "range"}
+_WORDS = {"SymbolicScalar": "number", "SymbolicObject": "object", "BoundHostMethod": "method", "ShadowModule": "module"}
 _NAMES = re.compile(r"(?:dy2static\.[\w.]+\.)?\b(" + "|".join(_WORDS) + r")\b")
 
 
 def hint_for(reason: str) -> str:
     """A way out, where the one who refused gave none."""
     return next((hint for words, hint in _HINTS if words in reason), _DEFAULT)
+
+
+def names_ours(text: str) -> bool:
+    """Whether the text of an exception names a class of ours where the user knows another one."""
+    return "dy2static." in text or _NAMES.search(text) is not None
 
 
 def in_users_words(text: str) -> str:
@@ -79,7 +82,7 @@ def type_name(item: Any) -> str:
     cls = getattr(type(item), "_dy2static_class", type(item))
     if cls.__module__.startswith("dy2static."):
         cls = next((base for base in cls.__mro__[:-1] if not base.__module__.startswith("dy2static.")), cls)
-    return _WORDS.get(cls.__name__, cls.__name__)
+    return _WORDS.get(cls.__name__, cls.__name__.rpartition(".")[2])
 
 
 def called_around() -> Optional[str]:

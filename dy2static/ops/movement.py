@@ -42,7 +42,7 @@ transpose: OpDef = declare(
 
 
 def _reshape_canonical(x: Tensor, *, shape: Any) -> Dict[str, Any]:
-    shape = sizes(shape)
+    shape = tuple([-1 if isinstance(n, int) and n < 0 else n for n in sizes(shape)])       # NumPy takes any negative number
     if -1 not in shape:
         return {"shape": shape}
     known: Any = 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 
+from ..heap.stand_ins import stands_for
 from ..runtime.array_parts import of_buffer
 from .elements import Elements
 
@@ -83,3 +84,6 @@ class Buffer:
                                         hint="use the array itself")
 
     __setitem__ = __eq__ = __hash__ = __contains__ = __enter__ = __exit__ = __array__ = __reversed__ = _refuse  # type: ignore
+
+
+stands_for(Buffer, memoryview)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
 import numpy as np
 
+from ..heap.stand_ins import stands_for
 from ..library_facts.python import symbols
 from ..runtime.array_parts import flat_item, of_flat, set_flat_item
 
@@ -140,3 +141,6 @@ def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Flat, Any], An
 
 for _function in symbols("comparison"):
     setattr(Flat, f"__{_function.__name__}__", _comparison(_function))
+
+
+stands_for(Flat, np.flatiter)

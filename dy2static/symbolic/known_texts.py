@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import operator
+import types
 from typing import Any, Callable, Iterator, Tuple, Union
 
 from ..capture_context import CaptureContext
 from ..heap.right_operands import ask_right_first
+from ..heap.stand_ins import stands_for
 from ..ir.graph import Value
 
 
@@ -115,6 +117,8 @@ def _install_operators() -> None:
 
 
 _install_operators()
+stands_for(SymbolicText, str)
+stands_for(TextMethod, types.BuiltinFunctionType)
 
 
 class TextKeyed(dict):

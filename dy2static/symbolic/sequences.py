@@ -6,6 +6,7 @@ from typing import Any, Callable
 import chainer.functions as F
 
 from ..capture_context import Calls, CaptureContext
+from ..heap.stand_ins import stands_for
 from ..ir.dims import Dim
 from .kinds import number_kind
 from .sizes import without_sizes
@@ -63,6 +64,9 @@ class Range(Parts):
 
     def __getitem__(self, place: Any) -> Any:
         return place if self.step == 1 and type(self.start) is int and self.start == 0 else self.start + place * self.step
+
+
+stands_for(Range, range)
 
 
 class Rows(Parts):

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 import numpy as np
 
 from ..capture_context import CaptureContext
+from ..heap.stand_ins import stands_for
 from ..ir.dims import FREE, Dim, SizeNeeded, at_least, equal, evaluate, less
 from ..ir.op import OPS
 from ..ir.shapes import evaluate_shape
@@ -110,6 +111,8 @@ class Shape(tuple):
         return not self == other
 
 
+stands_for(Size, int)
+stands_for(Shape, tuple)
 _TRUTHS = (bool, np.bool_)
 
 
@@ -179,7 +182,12 @@ def _symbols(item: Any) -> Set[str]:
     if isinstance(item, (tuple, list)) or kind is slice:
         parts = (item.start, item.stop, item.step) if kind is slice else item
         return set().union(*[_symbols(part) for part in parts if type(part) not in _WITHOUT_SYMBOLS])
-    return _symbols(item.type) if kind.__name__ == "SymbolicArray" else set()
+    return _symbols(item.type) if _is_array(kind) else set()
+
+
+def _is_array(kind: type) -> bool:
+    """Whether this is `SymbolicArray`, whose module imports this one."""
+    return hasattr(kind, "is_scalar")
 
 
 _WITHOUT_SYMBOLS = frozenset((int, float, bool, str, type(None), np.ndarray))
@@ -203,7 +211,7 @@ def bound(item: Any, bindings: Dict[str, int]) -> Any:
         return (tuple if isinstance(item, tuple) else list)([bound(part, bindings) for part in item])
     if type(item) is dict:
         return {key: bound(part, bindings) for key, part in item.items()}
-    if type(item).__name__ == "SymbolicArray" and item.type.shape:
+    if _is_array(type(item)) and item.type.shape:
         return np.broadcast_to(np.zeros((), item.dtype), evaluate_shape(item.type.shape, bindings))
     return item
 

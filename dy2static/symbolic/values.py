@@ -6,6 +6,7 @@ stops the capture instead.
 from __future__ import annotations
 
 import operator
+import types
 from typing import Any, Callable, Iterator, Optional, Tuple
 
 import chainer
@@ -15,6 +16,7 @@ from chainer.backends import cuda
 from chainer.backends._cpu import CpuDevice
 
 from ..capture_context import CaptureContext
+from ..heap.stand_ins import name_in_messages, stands_for
 from ..ir.devices import is_gpu
 from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor
@@ -55,7 +57,6 @@ class SymbolicArray:
 
     __slots__ = ("capture", "_value", "memory", "steps", "seen", "where", "shared", "choice", "__weakref__")
     __array_priority__ = 150
-    __hash__ = None
 
     def __init__(self, capture: CaptureContext, value: Value):
         self.capture, self._value = capture, value
@@ -147,12 +148,14 @@ class SymbolicArray:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object")
+            raise TypeError(f"object of type '{name_in_messages(self.dtype.type)}' has no len()" if self.is_scalar else
+                            "len() of unsized object")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise TypeError("iteration over a 0-d array")
+            raise TypeError(f"'{name_in_messages(self.dtype.type)}' object is not iterable" if self.is_scalar else
+                            "iteration over a 0-d array")
         return Elements(self, operator.index(self.shape[0]), self.__getitem__)
 
     def __getitem__(self, key: Any) -> Any:
@@ -181,7 +184,7 @@ class SymbolicArray:
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
             if not name.startswith("__") and hasattr(np.ndarray, name):
                 self.capture.abort(f"`.{name}` of an array is used inside the compiled function")
-            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+            raise AttributeError(f"'{name_in_messages(self.__class__)}' object has no attribute {name!r}")
         if callable(getattr(np.ndarray, name)):
             return ArrayMethod(self, name)
         if name == "real" and not self.is_scalar and self.dtype.kind != "c":
@@ -215,6 +218,16 @@ class SymbolicArray:
         together.append((self, ArrayMethod(self, "__deepcopy__")({})))
         return together[-1][1]
 
+    def __hash__(self) -> int:
+        if not self.is_scalar:
+            raise TypeError(f"unhashable type: '{name_in_messages(self.__class__)}'")
+        return hash(self.contents())
+
+    def __delitem__(self, key: Any) -> None:
+        if self.is_scalar:
+            raise TypeError(f"'{name_in_messages(self.dtype.type)}' object does not support item deletion")
+        raise ValueError("cannot delete array elements")
+
     def __bool__(self) -> bool:
         known = self.capture.known.get(self.now())
         if known is None and self.size == 1:
@@ -228,6 +241,22 @@ class SymbolicArray:
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return np.array(self.contents(), *args, **{**kwargs, "copy": True})
+
+
+def _refuse_assignments() -> None:
+    """Stop the capture where code assigns what describes an array (``a.shape = ...``), but for ``flat``."""
+    for name, found in vars(np.ndarray).items():
+        if isinstance(found, types.GetSetDescriptorType) and name != "flat" and not name.startswith("_"):
+            def read(self: SymbolicArray, name: str = name) -> Any:
+                return self.__getattr__(name)
+
+            def refuse(self: SymbolicArray, _: Any, name: str = name) -> None:
+                self.capture.abort(f"`.{name}` of an array is assigned inside the compiled function")
+            known = vars(SymbolicArray).get(name)
+            setattr(SymbolicArray, name, property(read if known is None else known.fget, refuse))
+
+
+_refuse_assignments()
 
 
 class ArrayMethod:
@@ -505,3 +534,7 @@ class SymbolicParameter(SymbolicVariable, chainer.Parameter):
 
 give_array_operators(SymbolicArray)
 give_number_operators(SymbolicScalar, SymbolicArray)
+stands_for(ArrayMethod, types.BuiltinFunctionType)
+stands_for(SymbolicArray, np.ndarray)
+stands_for(SymbolicVariable, chainer.Variable)
+stands_for(SymbolicParameter, chainer.Parameter)

@@ -22,6 +22,7 @@ from dy2static.transformers.dict_displays import DictDisplays
 from dy2static.transformers.early_return import EarlyReturn
 from dy2static.transformers.f_strings import FStrings
 from dy2static.transformers.function_parts import FunctionParts
+from dy2static.transformers.handled_errors import HandledErrors
 from dy2static.transformers.if_else import IfElse
 from dy2static.transformers.list_displays import ListDisplays
 from dy2static.transformers.loops import Loops
@@ -52,6 +53,7 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     FStrings,
     DictDisplays,  # after FStrings, whose texts may be the keys
     ListDisplays,  # on the user's assignments and those of blocks alike
+    HandledErrors,  # after UnboundNames: the name is bound there
     Subscripts,
     Calls,  # last: whatever calls the others left or moved
 )

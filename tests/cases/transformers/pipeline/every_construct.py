@@ -42,6 +42,7 @@ def f(n):
                     _dy.cond(_dy.all_of(g, lambda : i), then_1, else_1, (),
                         names=())
             except ValueError as e:
+                _dy.handled(e)
                 _dy.call(out.append)(_dy.call(str)(e))
             else:
                 _dy.call(out.append)(i)
