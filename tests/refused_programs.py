@@ -297,6 +297,15 @@ def function_leaves(x):
     return inner
 
 
+def sizes_that_may_not_match(x):
+    chosen = F.tanh(x)[x.array > 0] * F.tanh(x)[x.array <= 0]  # <-
+    return F.sum(chosen)
+
+
+def sizes_that_may_not_match_for_numpy(x):
+    return F.tanh(x) * (x.array[x.array > 0] * x.array[x.array <= 0][:1]).sum()  # <-
+
+
 def generator_leaves(x):
     return (y for y in [x, x])
 

@@ -70,7 +70,7 @@ class Classes:
         if cls is chainer.Parameter:
             return self.capture.made_parameters.make
         if cls in (np.errstate, contextlib.suppress):
-            self.capture.abort(f"{cls.__name__} decides what happens when something fails at run time")
+            self.capture.abort(f"a `with {cls.__name__}(...)` decides what happens when a compiled operation fails")
         if cls.__module__.startswith("numpy.random"):
             return self.calls.host(cls)
         if issubclass(cls, np.generic):

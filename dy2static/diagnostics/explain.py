@@ -14,7 +14,7 @@ from ..conversion import converted_codes
 from ..errors import Dy2StaticError, Location
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import is_user_code
-from ..heap.wording import in_users_words
+from ..heap.wording import reason_of
 from ..markup import counted
 from ..pyast.source import fetch
 from ..record.guards import ArrayMatch, EqualsMatch, ExpressionMatch, VariableMatch
@@ -295,4 +295,4 @@ def stopped_by(error: Exception, at: Optional[Location]) -> CaptureAborted:
     """An error of the symbolic run as the reason why a call runs eagerly."""
     if isinstance(error, Dy2StaticError):
         return CaptureAborted(error.args[0], error.at, error.hint)
-    return CaptureAborted(f"compiling it raised {type(error).__name__}: {in_users_words(' '.join(str(error).split()))}", at)
+    return CaptureAborted(reason_of(error), at)

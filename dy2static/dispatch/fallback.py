@@ -8,7 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from ..errors import CaptureError, FallbackWarning, Location
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth, definition, error_location
-from ..heap.wording import UNKNOWN, hint_for, in_users_words
+from ..heap.wording import hint_for, reason_of
 from ..options import Options
 from ..runtime.traceback import calls_as_written
 
@@ -82,10 +82,7 @@ class Fallback:
         """
         result = self.function(*args, **kwargs)
         self.count += 1
-        reason = f"compiling it raised {type(error).__name__}: {error}"
-        if "SymbolicObject" in reason or "BoundHostMethod" in reason:
-            reason = UNKNOWN
-        return result, CaptureAborted(in_users_words(reason), error_location(error))
+        return result, CaptureAborted(reason_of(error), error_location(error))
 
     def refuse_after(self, stop: CaptureAborted, signature: Tuple, error: Exception) -> None:
         """From now on calls of this signature run eagerly, because a capture raised an error."""

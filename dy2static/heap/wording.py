@@ -22,6 +22,7 @@ NUMBERS = ("use few different numbers, or move what depends on the number out of
 
 #: Ways out, by words of the reason; the first that fits is given where nothing better is known.
 _HINTS = (
+    ("need not match", "compute them by one mask or one number, or keep the line out of the compiled function"),
     ("compiling it raised", "an eager call does not raise it: keep this line out of the compiled function"),
     ("a string that must be known", TEXTS),
     ("a number that must be known", NUMBERS),
@@ -55,6 +56,12 @@ _HINTS = (
 #: The reason where what a capture does not know was given to a function that computes.
 UNKNOWN = "the result of a call that is not compiled, or an object of another library, is used in a computation"
 
+#: The reason where an operation fails for some sizes.
+UNSURE_SIZES = "sizes that only the run knows need not match"
+
+#: The names of sizes that only the run knows.
+_SIZES = re.compile(r"\b(size|length)_n?\d")
+
 _DEFAULT = "keep it out of the compiled function"
 
 #: What our classes stand for.
@@ -75,6 +82,14 @@ def names_ours(text: str) -> bool:
 def in_users_words(text: str) -> str:
     """The text of an exception without names of ours."""
     return _NAMES.sub(lambda found: _WORDS[found.group(1)], text)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a call is not compiled, where the capture raised what an eager call does not raise."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if "SymbolicObject" in text or "BoundHostMethod" in text:
+        return UNKNOWN
+    return UNSURE_SIZES if _SIZES.search(text) else f"compiling it raised {in_users_words(text)}"
 
 
 def type_name(item: Any) -> str:

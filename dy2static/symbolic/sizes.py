@@ -9,6 +9,7 @@ import numpy as np
 
 from ..capture_context import CaptureContext
 from ..heap.stand_ins import stands_for
+from ..heap.wording import UNSURE_SIZES
 from ..ir.dims import FREE, Dim, SizeNeeded, at_least, equal, evaluate, less
 from ..ir.op import OPS
 from ..ir.shapes import evaluate_shape
@@ -243,7 +244,7 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
     error = next(filter(None, map(misfit, tried)), None)
     if error is not None:
         if not all(symbol.startswith(FREE) for symbol in symbols):
-            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
+            capture.abort(UNSURE_SIZES)
         others = dict.fromkeys(symbols, _DIVISIBLE)
         alone = [symbol for symbol in sorted(symbols) if any(misfit({**others, symbol: numbers[symbol]}) for numbers in tried)]
         raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols)))) from error
