@@ -53,6 +53,8 @@ class SymbolicObject:
         if name in _NUMBERS and kind.__module__.startswith(_COMMUNICATORS) and isinstance(getattr(kind, name, None), property):
             place = self.capture.heap.source(Attribute, self.capture.inputs.source_of(self.value), name)
             return self.capture.heap.shadow(getattr(self.real, name), place)
+        if self.real is not SymbolicObject.Missing and _lacks(self.real, name):
+            self.capture.abort(f"attribute {name!r} of {self.describe()}, which has none, is read", of_host=True)
         return BoundHostMethod(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -83,9 +85,17 @@ class SymbolicObject:
                            of_host=True)
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
-    __setitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents
+    __setitem__ = __delitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents
     __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
+
+
+def _lacks(real: Any, name: str) -> bool:
+    """Whether an object has no attribute of this name; False where its class computes attributes."""
+    kind = type(real)
+    if kind.__getattribute__ is not object.__getattribute__ or hasattr(kind, "__getattr__") or hasattr(kind, name):
+        return False
+    return name not in getattr(real, "__dict__", ())
 
 
 def _is_text(item: Any) -> bool:
@@ -118,6 +128,6 @@ class BoundHostMethod:
     __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = refuse
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = refuse
-    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = refuse
+    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __delitem__ = __next__ = __enter__ = __exit__ = refuse
     __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __matmul__ = __rmatmul__ = refuse
     __hash__ = None

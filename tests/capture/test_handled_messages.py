@@ -1,5 +1,6 @@
 """Exceptions that code of the user's handles say in a compiled call what they say eagerly: they name the user's types."""
 import collections
+import threading
 import types
 
 import chainer
@@ -14,9 +15,14 @@ class State:
     def __init__(self):
         self.list, self.dict, self.set, self.tuple = [1.0, 2.0], {"a": 1}, {1, 2}, (1, 2)
         self.queue, self.names, self.default = collections.deque([1.0]), types.SimpleNamespace(), collections.defaultdict(list)
+        self.lock = threading.Lock()
 
 
 state = State()
+
+def deletes(x, m, s):
+    del state.lock[0]
+
 
 #: What raises, of a Variable, a number and a text that change from call to call.
 CASES = {
@@ -60,6 +66,8 @@ CASES = {
     "an attribute of a namespace": lambda x, m, s: state.names.missing,
     "an object of the user's is called": lambda x, m, s: state(),
     "the sum of a class": lambda x, m, s: State + 1,
+    "an attribute that an object of a library lacks": lambda x, m, s: (state.lock.missing, 1)[1],
+    "an item of an object of a library is deleted": deletes,
     "a module": lambda x, m, s: -np,
     "a size that NumPy takes for any": lambda x, m, s: F.reshape(x, (int(m) - 9, 1)),
 }
