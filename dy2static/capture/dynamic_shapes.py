@@ -18,6 +18,9 @@ _NOW = -1
 #: So many captures are remembered.
 _MOST_CAPTURES = 16
 
+#: No axis gets a limit that is below this one: sizes that captures are tried with have to differ.
+_LEAST_LIMIT = 32
+
 #: Sizes are taken to be multiples of no higher power of two: networks halve images so often.
 _HIGHEST_FACTOR = 128
 
@@ -28,16 +31,18 @@ class Restrictions:
 
     raised: those that are as large as those seen, nearly, in all calls to come.
     multiples: those that are also multiples of what all seen are multiples of.
-    fixed: those that are not free.
+    fixed: those that are not free.  limits: those that are never above a number: where a table has so many rows.
     """
 
     raised: Set[Axis] = field(default_factory=set)
     multiples: Set[Axis] = field(default_factory=set)
     fixed: Set[Axis] = field(default_factory=set)
+    limits: Mapping[Axis, int] = field(default_factory=dict)
 
     def joined(self, other: "Restrictions") -> "Restrictions":
         """These and those of the other one."""
-        return Restrictions(self.raised | other.raised, self.multiples | other.multiples, self.fixed | other.fixed)
+        return Restrictions(self.raised | other.raised, self.multiples | other.multiples, self.fixed | other.fixed,
+                            {**self.limits, **other.limits})
 
 
 class SizeHistory:
@@ -122,7 +127,7 @@ class FreeSizes:
         varies = len(set(sizes.values())) > _MOST_SIZES or member is not None
         least = 2 if member is None else max(min(2, *member.lengths, self.history.families.get(member.family, 2)), 1)
         is_free = (self.dynamic and varies or (path, axis) in self.wanted) and (path, axis) not in self.restricted.fixed
-        if not is_free or sizes[_NOW] < least:
+        if not is_free or not least <= sizes[_NOW] <= self.restricted.limits.get((path, axis), sizes[_NOW]):
             return sizes[_NOW]
         of_list = None if member is None else (member.lengths, member.place)
         alike = (size for size, others in self._symbols.items()
@@ -132,7 +137,9 @@ class FreeSizes:
         if (path, axis) in self.restricted.raised:
             # a power of two, so that sizes that get smaller and smaller do not make a program each
             least = 1 << max(min(sizes.values()) // factor, 1).bit_length() - 1
-        size = next(alike, factor * Dim(f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2)))
+        most = self.restricted.limits.get((path, axis))
+        name = f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2) + ("" if most is None else f"_upto{most // factor}")
+        size = next(alike, factor * Dim(name))
         self._symbols.setdefault(size, {}).update(sizes)
         self._lists[size] = of_list
         self.free[path, axis] = size
@@ -143,11 +150,16 @@ class FreeSizes:
         member = self.members.get(path) if axis == 0 else None
         return member if member is not None and (len(set(member.lengths)) > 1 or member.family in self.history.families) else None
 
-    def restrict(self, axes: Set[Axis], restricted: Restrictions, is_number_needed: bool) -> None:
-        """Let these free axes have fewer sizes in the next try: larger ones, multiples, and at last only those of this call.
+    def restrict(self, error: BaseException, restricted: Restrictions, is_number_needed: bool) -> None:
+        """Let free axes have fewer sizes in the next try: up to a limit, larger ones, multiples, at last only those of this call.
 
-        restricted: what is changed.  is_number_needed: nothing but the number of a size will do.
+        error: why the capture ended.  restricted: what is changed.  is_number_needed: nothing but the number of a size will do.
         """
+        limits = self.new_limits(getattr(error, "limits", {}))
+        if limits:
+            restricted.limits = {**restricted.limits, **limits}
+            return
+        axes = self.needed(getattr(error, "sizes", ()))
         restricted.raised |= axes
         if is_number_needed:
             restricted.fixed |= axes
@@ -155,6 +167,16 @@ class FreeSizes:
             can_be = {axis for axis in axes - self.restricted.multiples if _common_factor(self._symbols[self.free[axis]]) > 1}
             restricted.multiples |= can_be
             restricted.fixed |= set() if can_be else axes
+
+    def new_limits(self, limits: Mapping[str, int]) -> Dict[Axis, int]:
+        """The limits of axes for those of symbols, if they have none yet and no size seen is above it."""
+        found: Dict[Axis, int] = {}
+        for axis, size in self.free.items():
+            symbol, factor = as_multiple(size) or ("", 1)
+            most = limits.get(symbol, 0) * factor
+            if axis not in self.restricted.limits and most >= max(_LEAST_LIMIT, *self._symbols[size].values()):
+                found[axis] = most
+        return found
 
     def needed(self, symbols: Sequence[str]) -> Set[Axis]:
         """The free axes that these symbols stand for; all of them if they stand for none."""

@@ -51,7 +51,7 @@ class Captures:
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
                 if not sizes.free or getattr(error, "at_once", False) or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
-                sizes.restrict(sizes.needed(getattr(error, "sizes", ())), restricted, _wants_numbers(error))
+                sizes.restrict(error, restricted, _wants_numbers(error))
                 continue
             self._history.add(sizes)
             return program

@@ -112,7 +112,7 @@ def _with_least(program: ExportedProgram, others: Sequence[ExportedProgram]) -> 
         if least[symbol] == 2 and program.sizes[symbol].factor == 1 and serves_one(program, others, symbol):
             least[symbol] = 1
     sizes = free_sizes(program.arguments, least.__getitem__)
-    high = [f"{size.name} of {size.in_words}" for size in sizes.values() if size.least > 1]
+    high = [f"{size.name} of {size.in_words}" for size in sizes.values() if size.least > 1 or size.most is not None]
     if high:
         warnings.warn(f"{program.name} is exported for {', '.join(high)}: for other ones the function does something else, or "
                       "cannot be captured", ExportWarning, stacklevel=caller_depth())

@@ -1,12 +1,14 @@
 """Constant folding of a graph that leaves Python: what does not depend on its inputs, such as a mask that a function makes."""
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.building import Builder
+from ..ir.dims import Size, SizeNeeded
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import Run, interpret_node
 from ..ir.op import OPS
@@ -14,6 +16,7 @@ from ..ir.types import Tensor
 from ..library_facts.by_name import known_as
 from ..lowering.numpy.legalize import CALLS
 from ..lowering.numpy.table import fixed_array
+from ..runtime.host_calls import fill
 
 #: Larger arrays stay nodes.
 _MOST_BYTES = 1 << 20
@@ -30,6 +33,7 @@ def with_known_calls(graph: Graph, known: Optional[Mapping[Value, Any]] = None) 
     known: what inputs of a region hold.
     """
     values: Dict[Value, Any] = dict(known or {})
+    sizes: Dict[Value, Size] = {}
     nodes: List[Node] = []
     for node in graph.nodes:
         made = _results(node, values)
@@ -39,7 +43,9 @@ def with_known_calls(graph: Graph, known: Optional[Mapping[Value, Any]] = None) 
         elif node.op.name in ("if_", "while_"):
             nodes.append(replace(node, regions=tuple([_region(node, region, values) for region in node.regions])))
         else:
-            nodes.append(_identity(node))
+            nodes.append(_part(_identity(node), sizes))
+        if node.op.name == "dimension":
+            sizes[node.outputs[0]] = node.attrs["size"]
     return graph.with_(nodes=tuple(nodes))
 
 
@@ -85,6 +91,20 @@ def _identity(node: Node) -> Node:
     has_types = [v.type for v in node.inputs] == [v.type for v in node.outputs]
     is_same = has_types and _is_of_numpy(getattr(call, "function", None), _SAME)
     return replace(node, op=OPS["identity"], attrs={}) if is_same else node
+
+
+def _part(node: Node, sizes: Mapping[Value, Size]) -> Node:
+    """A part of an array between ends that are sizes, such as the rows of a table up to a length, as the op that takes it."""
+    call = node.attrs.get("call") if node.op.name in CALLS else None
+    if getattr(call, "function", None) is not operator.getitem or not all(v in sizes for v in node.inputs[1:]):
+        return node
+    x, (value,), op = node.inputs[0], node.outputs, OPS["getitem"]
+    try:
+        index = op.canonical(x.type, index=fill(call.args, [x, *[sizes[v] for v in node.inputs[1:]]])[1])["index"]
+        is_same = op.infer(x.type, index=index) == value.type
+    except (SizeNeeded, AttributeError, LookupError, TypeError, ValueError):    # another kind of index
+        return node
+    return replace(node, op=op, inputs=(x,), attrs={"index": index}) if is_same else node
 
 
 def _is_of_numpy(function: Any, names: Collection[str]) -> bool:

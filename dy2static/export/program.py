@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 import numpy as np
 
-from ..ir.dims import as_multiple
+from ..ir.dims import as_multiple, at_most, in_words
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor
 
@@ -52,7 +52,8 @@ class FreeSize:
 
     name: what users read: that of the `InputSpec`, or ``batch``, or the argument and its axis, ``x_1``.
     argument, axis: where a call has it.
-    least: the smallest that the program is right for.  factor: it is a multiple of this one.
+    least, most: the smallest and the largest that the program is right for; None for no limit.
+    factor: it is a multiple of this one.
     """
 
     name: str
@@ -60,6 +61,7 @@ class FreeSize:
     axis: int
     least: int
     factor: int
+    most: Optional[int]
 
     def divided(self, text: str) -> str:
         """The number of its symbol, in C; ``text``: the expression for the size."""
@@ -68,7 +70,7 @@ class FreeSize:
     @property
     def in_words(self) -> str:
         """Which sizes it may have: ``2 or more``."""
-        return f"{self.least} or more" if self.factor == 1 else f"a multiple of {self.factor}, {self.least} or more"
+        return in_words(self.least, self.factor, self.most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,8 @@ def free_sizes(arguments: Sequence[Argument], least: Callable[[str], int]) -> Di
                 given = argument.size_names[axis] if axis < len(argument.size_names) else None
                 name = given or ("batch" if axis == 0 and "batch" not in names else f"{argument.name}_{axis}")
                 names.add(name)
-                found[symbol] = FreeSize(name, number, axis, factor * least(symbol), factor)
+                most = at_most(symbol)
+                found[symbol] = FreeSize(name, number, axis, factor * least(symbol), factor, most and factor * most)
     return found
 
 

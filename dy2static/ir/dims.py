@@ -3,13 +3,14 @@
 A `Dim` is a polynomial with integer coefficients whose atoms are symbols, floor divisions and maxima.  Arithmetic
 with ints and other dims gives a `Dim`, or an int as soon as no symbol is left.  Symbols stand for sizes, so they
 are never negative; those whose names begin with "length" are never zero either, and those of the caller's arrays, which
-begin with "length_n", are two or more; ``length_n0_from8``: eight or more.
+begin with "length_n", are two or more; ``length_n0_from8``: eight or more; ``length_n0_upto64``: at most 64.
 """
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 #: How the names of symbols begin that stand for sizes of the caller's arrays.
 FREE = "length_n"
@@ -24,19 +25,27 @@ _Monomial = Tuple["_Atom", ...]
 @functools.lru_cache(maxsize=1024)
 def at_least(symbol: str) -> int:
     """The number that a size of this name is never below."""
-    _, found, number = symbol.partition("_from")
+    _, found, number = symbol.partition("_upto")[0].partition("_from")
     return int(number) if found else next(least for beginning, least in _AT_LEAST if symbol.startswith(beginning))
+
+
+@functools.lru_cache(maxsize=1024)
+def at_most(symbol: str) -> Optional[int]:
+    """The number that a size of this name is never above; None where there is none."""
+    _, found, number = symbol.partition("_upto")
+    return int(number) if found else None
 
 
 class SizeNeeded(BaseException):
     """Whether something is as in the call that is captured depends on a size of the caller's arrays: it cannot be left open.
 
-    BaseException, so that no code of the user's takes it for an error of its own.  sizes: the symbols.
+    BaseException, so that no code of the user's takes it for an error of its own.
+    sizes: the symbols.  limits: for some of them a number, below which the answer may not depend on it.
     """
 
-    def __init__(self, what: str, size: "Dim"):
+    def __init__(self, what: str, size: "Dim", limits: Mapping[str, int] = MappingProxyType({})):
         super().__init__(f"{what} depends on a size that is not fixed")
-        self.sizes = size.symbols
+        self.sizes, self.limits = size.symbols, limits
 
 
 class _Atom:
@@ -158,6 +167,16 @@ def as_multiple(size: Size) -> Optional[Tuple[str, int]]:
     return (monomial[0].args[0], factor) if factor > 0 and len(monomial) == 1 and monomial[0].kind == "symbol" else None
 
 
+def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
+    """The numbers that sizes of the caller's arrays are compared with in maxima, ``max(n, 64)``: the least for each symbol."""
+    found: Dict[str, int] = {}
+    for atom in [atom for size in sizes if isinstance(size, Dim) for monomial, _ in size._terms for atom in monomial]:
+        if atom.kind == "max" and len(atom.args) == 2 and isinstance(atom.args[1], int) and _is_single(atom.args[0], "symbol"):
+            symbol, = atom.args[0].symbols
+            found[symbol] = min(atom.args[1], found.get(symbol, atom.args[1]))
+    return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
+
+
 def divided_text(text: str, factor: int) -> str:
     """An expression in a text, divided by a factor."""
     return text if factor == 1 else f"{text} // {factor}"
@@ -173,7 +192,13 @@ def _described(size: Size) -> str:
     if multiple is None:
         return "a computed size" if isinstance(size, Dim) else str(size)
     symbol, factor = multiple
-    return f"{'' if factor == 1 else f'a multiple of {factor}, '}{factor * at_least(symbol)} or more"
+    most = at_most(symbol)
+    return in_words(factor * at_least(symbol), factor, most and factor * most)
+
+
+def in_words(least: int, factor: int, most: Optional[int]) -> str:
+    """Which multiples of a factor sizes may be, from the least to the most; None for no limit."""
+    return f"{'' if factor == 1 else f'a multiple of {factor}, '}{least} {'or more' if most is None else f'to {most}'}"
 
 
 def equal(a: Size, b: Size) -> Optional[bool]:
@@ -377,10 +402,10 @@ def _lower_bound(size: Size) -> Optional[int]:
     for monomial, factor in size._terms:
         if len(monomial) == 1 and monomial[0].kind == "max":
             return _bound_by_cases(size, monomial, factor)
-        bounds = [_atom_bound(atom) for atom in monomial]
+        bounds = [_atom_bound(atom) if factor > 0 else _atom_limit(atom) for atom in monomial]
         if not monomial:
             total += factor
-        elif factor < 0 or any(bound is None or bound < 0 for bound in bounds):
+        elif any(bound is None or bound < 0 for bound in bounds):
             return _bound_from_least(size)
         else:
             total += factor * math.prod(bounds)      # type: ignore[arg-type]
@@ -418,6 +443,11 @@ def _atom_bound(atom: _Atom) -> Optional[int]:
     if numerator is None or divisor is None or divisor <= 0:
         return None
     return numerator // divisor if isinstance(atom.args[1], int) else min(numerator, 0)
+
+
+def _atom_limit(atom: _Atom) -> Optional[int]:
+    """A number that a symbol is never above; None for all others."""
+    return at_most(atom.args[0]) if atom.kind == "symbol" else None
 
 
 def _dominates(a: Size, b: Size) -> bool:

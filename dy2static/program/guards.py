@@ -10,7 +10,7 @@ import chainer
 import numpy as np
 
 from ..ir.devices import is_gpu, number_of
-from ..ir.dims import Size, as_multiple, at_least, divided_text
+from ..ir.dims import Size, as_multiple, at_least, at_most, divided_text
 from ..lowering.opaque import relied_on
 from ..native import kept
 from ..pyast.loader import compile_text
@@ -152,7 +152,8 @@ class Guards:
             return f"{text} != {size}"
         self.sizes.add(symbol)
         is_no_multiple = "" if factor == 1 else f"{text} % {factor} or "
-        return f"{is_no_multiple}({symbol} := {divided_text(text, factor)}) < {at_least(symbol)}"
+        is_too_large = "" if at_most(symbol) is None else f" or {symbol} > {at_most(symbol)}"
+        return f"{is_no_multiple}({symbol} := {divided_text(text, factor)}) < {at_least(symbol)}{is_too_large}"
 
     def fail(self) -> str:
         """The statement where a guard fails."""

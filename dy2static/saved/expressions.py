@@ -12,8 +12,9 @@ from ..ir.dims import Dim, Size, maximum
 #: What a value may be called.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-#: What the symbol of a size may be called: it is a name in generated code.  ``_from5`` says that it is no less than 5.
-SYMBOL = re.compile(r"(?:length|size)_(?:(?!_from)[a-z0-9_]){1,40}(?:_from[0-9]{1,9})?")
+#: What the symbol of a size may be called: it is a name in generated code.  ``_from5`` says that it is no less than 5,
+#: ``_upto64`` that it is no more than 64.
+SYMBOL = re.compile(r"(?:length|size)_(?:(?!_from|_upto)[a-z0-9_]){1,40}(?:_from[0-9]{1,9})?(?:_upto[0-9]{1,9})?")
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Div: "/", ast.Mod: "%", ast.Pow: "**",
            ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}

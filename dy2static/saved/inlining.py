@@ -11,7 +11,7 @@ from ..heap.dict_shadows import ShadowDict
 from ..heap.list_shadows import ShadowList
 from ..heap.set_shadows import ShadowSet
 from ..ir.building import current
-from ..ir.dims import Size, as_multiple, at_least, equal, less
+from ..ir.dims import Size, as_multiple, at_least, at_most, equal, less
 from ..ir.graph import Graph, Value
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
@@ -105,7 +105,9 @@ class _Call:
             multiple = as_multiple(wanted)
             if multiple is not None:
                 symbol, factor = multiple
-                if symbol not in self.sizes and less(at_least(symbol) - 1, n // factor):
+                most = at_most(symbol)
+                if symbol not in self.sizes and less(at_least(symbol) - 1, n // factor) and (
+                        most is None or less(n // factor, most + 1)):
                     self.sizes[symbol] = n // factor
                 wanted = self.sizes.get(symbol, 0) * factor
             if equal(n, wanted) is not True:

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import chainer
 
@@ -227,7 +228,12 @@ class Subject:
         varying: Set[Tuple] = set()
         for _ in range(_MOST_TRIES):
             sizes = FreeSizes(SizeHistory(), restricted, False, wanted)
-            outcome = self._trace(args, varying, sizes)
+            try:
+                outcome = self._trace(args, varying, sizes)
+            except TooSmall as error:
+                if not error.limits:
+                    raise
+                return self._state(args, wanted, restricted.joined(Restrictions(limits=error.limits)))
             counted = _counted(outcome) - varying
             if not counted:
                 break
@@ -243,8 +249,10 @@ class Subject:
             message = f"{self.name} cannot be {self.action}: {stop.reason}{self._other_cuts(stop)}"
             raise (TooSmall if sizes.free else SaveError)(message, stop.at, hint) from None
         except SizeNeeded as needed:
-            raise TooSmall(f"{self.name} cannot be {self.action} for any size: {needed}", error_location(needed),
-                           "give this size in the input_spec") from None
+            small = TooSmall(f"{self.name} cannot be {self.action} for any size: {needed}", error_location(needed),
+                             "give this size in the input_spec")
+            small.limits = sizes.new_limits(needed.limits)
+            raise small from None
         except Dy2StaticError as error:
             raise SaveError(f"{self.name} cannot be {self.action}: {error.args[0]}", error.at, error.hint) from None
         except Exception as error:                      # of the user's code
@@ -270,7 +278,12 @@ class Subject:
 
 
 class TooSmall(SaveError):
-    """What a function does depends on how large an array is: perhaps it is the same for all that are larger, or for multiples."""
+    """What a function does depends on how large an array is: perhaps it is the same for all that are larger, or for multiples.
+
+    limits: of axes, up to which it may be.
+    """
+
+    limits: Mapping[Axis, int] = MappingProxyType({})
 
 
 def _in_no_way(axes: Set[Axis]) -> Restrictions:

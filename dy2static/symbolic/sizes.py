@@ -10,7 +10,7 @@ import numpy as np
 from ..capture_context import CaptureContext
 from ..heap.stand_ins import stands_for
 from ..heap.wording import UNSURE_SIZES
-from ..ir.dims import FREE, Dim, SizeNeeded, at_least, equal, evaluate, less
+from ..ir.dims import FREE, Dim, SizeNeeded, at_least, at_most, equal, evaluate, less, limits_in
 from ..ir.op import OPS
 from ..ir.shapes import evaluate_shape
 from ..ir.types import Dynamic, Scalar, Tensor
@@ -154,9 +154,9 @@ def holds_sizes(items: Sequence[Any]) -> bool:
 
 def _bindings(symbols: Set[str], trials: Sequence[int] = _TRIALS) -> List[Dict[str, int]]:
     """Numbers for symbols, several times; none if there are no symbols.  Sizes of the caller's arrays are not too small."""
-    places = [(symbol, i, at_least(symbol), symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
-    return [{symbol: _tried(trial, _apart(i, k), least) if is_free else trial + _apart(i, k)
-             for symbol, i, least, is_free in places} for k, trial in enumerate(trials)] if symbols else []
+    places = [(symbol, i, symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
+    return [{symbol: _tried(trial, _apart(i, k), symbol) if is_free else trial + _apart(i, k)
+             for symbol, i, is_free in places} for k, trial in enumerate(trials)] if symbols else []
 
 
 def _apart(i: int, k: int) -> int:
@@ -164,9 +164,13 @@ def _apart(i: int, k: int) -> int:
     return 13 * i + 4 * (i * i * (k + 1) % 5)
 
 
-def _tried(trial: int, more: int, least: int) -> int:
+def _tried(trial: int, more: int, symbol: str) -> int:
     """A number for a size of the caller's arrays; for all that may be one, that is tried, too: it is a size like no other."""
-    return 1 if trial == least == 1 else max(trial, 3 if trial == 1 else 0) + more + max(least - 2, 0)
+    least, most = at_least(symbol), at_most(symbol)
+    if trial == least == 1:
+        return 1
+    size = max(trial, 3 if trial == 1 else 0) + more + max(least - 2, 0)
+    return size if most is None or size <= most else least + (size - least) % (most + 1 - least)
 
 
 def _symbols(item: Any) -> Set[str]:
@@ -245,9 +249,10 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
     if error is not None:
         if not all(symbol.startswith(FREE) for symbol in symbols):
             capture.abort(UNSURE_SIZES)
-        others = dict.fromkeys(symbols, _DIVISIBLE)
+        others = {symbol: min(_DIVISIBLE, at_most(symbol) or _DIVISIBLE) for symbol in symbols}
         alone = [symbol for symbol in sorted(symbols) if any(misfit({**others, symbol: numbers[symbol]}) for numbers in tried)]
-        raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols)))) from error
+        limits = limits_in([n for t in types if isinstance(t, Tensor) for n in t.shape])
+        raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols))), limits) from error
 
 
 def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any], new: Any) \
@@ -269,7 +274,13 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
         types = [_named(t, names) for t in types]
     symbols = sorted(_symbols(types))
     trials = _bindings(set(symbols)) or [{}]
-    tried = [infer(function, template, [bound(t, bindings) for t in types]) for bindings in trials]
+    try:
+        tried = [infer(function, template, [bound(t, bindings) for t in types]) for bindings in trials]
+    except Exception as error:                          # of any kind, of NumPy's
+        limits = limits_in(names.values())
+        if not limits:
+            raise
+        raise SizeNeeded("whether arrays fit", sum(map(Dim, limits)), limits) from error
     structure, first = tried[0][0]
     if exact is not None:
         return structure, (exact,), ()

@@ -26,6 +26,9 @@ def floats(*shape):
     return RNG.uniform(-1, 1, shape).astype("f")
 
 
+TABLE = floats(40, 6)
+
+
 def labels(n, classes=4):
     return RNG.randint(0, classes, n).astype("i")
 
@@ -260,6 +263,7 @@ FREE = {
         x[:, None], np.ones((4, 1, 3, 6), "f")))), lambda n: (np.round(floats(2, n + 2, 6), 1),)),
     "neighbours side by side": (lambda net, x: net.l1(F.concat([x[:, i:x.shape[1] - 2 + i, :2] for i in range(3)], axis=2),
                                                       n_batch_axes=2), lambda n: (floats(2, n + 2, 6),)),
+    "rows of a table": (lambda net, x: net.l1(F.reshape(x + TABLE[None, :x.shape[1]], (-1, 6))), lambda n: (floats(2, n, 6),)),
     "regions": (lambda net, x: F.sum(F.roi_average_align_2d(net.conv(x), np.array([[0, 1, 3, 5]], "f"), np.zeros(1, "i"), 2, 0.5, 2)) +
                 F.sum(F.roi_pooling_2d(net.conv(x), np.array([[1, 0, 1, 5, 3]], "f"), 2, 2, 0.5)),
                 lambda n: (floats(2, 3, n + 2, n + 4),)),
@@ -488,6 +492,17 @@ def test_numbers_that_are_sizes(name):
         for eager, mine in zip(*found):
             testing.assert_allclose(mine, eager, rtol=1e-4, atol=1e-5)
     assert static.cache_info().captures == (3 if serves_all else len(sizes)) and static.cache_info().fallbacks == 0
+
+
+def test_tables_end():
+    """Beyond the last row eager mode raises; one program serves all sizes up to there."""
+    static = to_static(lambda x: F.tanh(x + TABLE[:len(x)]))
+    for n in (*range(2, 8), 40):
+        x = floats(n, 6)
+        testing.assert_allclose(static(x).array, np.tanh(x + TABLE[:n]))
+    assert static.cache_info().captures == 3 and "length_n0_upto40" in str(static.dispatcher.programs[-1].guards)
+    with pytest.raises(ValueError, match="broadcast"):
+        static(floats(41, 6))
 
 
 @pytest.mark.parametrize("part", [lambda x, h, w: x[h - 8:, w - 8:], lambda x, h, w: x[:h - 5, :w - 5], lambda x, h, w: x[h - 8:]])

@@ -136,6 +136,14 @@ def test_a_program_is_for_multiples_where_images_are_halved_and_doubled():
     assert [(size.name, size.least, size.factor) for size in program.sizes.values()] == [("batch", 1, 1), ("height", 2, 2)]
 
 
+def test_a_program_is_for_sizes_up_to_the_rows_of_a_table():
+    table = np.ones((40, 3), "f")
+    with pytest.warns(ExportWarning, match="length of 1 to 40"):
+        program = exported(lambda x: x + table[:x.shape[1]], [InputSpec([None, "length", 3])])
+    assert [(size.name, size.least, size.most) for size in program.sizes.values()] == [("batch", 1, None), ("length", 1, 40)]
+    assert not any("call" in node.op.name for node in program.graph.nodes)
+
+
 SCALE = np.float32(1.5) * np.ones(3, "f")
 
 

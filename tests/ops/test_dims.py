@@ -18,6 +18,7 @@ n, m = Dim("n"), Dim("m")
     ((n * m + m) // (n + 1), "m"), ((n * n - 1) // (n + 1), "n - 1"), ((2 * n + 1) // (n + 1), "(2 * n + 1) // (n + 1)"),
     (n // m, "n // m"), (3 // (n + 1), "3 // (n + 1)"), (n // 1, "n"), (maximum(n, 0), "n"),
     (maximum(n, n + 2), "n + 2"), (maximum(n, m), "max(m, n)"),
+    (maximum(Dim("length_n0_upto64"), 64), "64"), (minimum(Dim("length_n0_upto64"), 70), "length_n0_upto64"),
     (maximum(n, m, 3), "max(m, n, 3)"), (n % 2, "n - 2 * (n // 2)"), (maximum(2, 5), "5"),
 ], ids=str)
 def test_canonical_form(size, text):

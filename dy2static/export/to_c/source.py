@@ -142,7 +142,8 @@ def _run(interface: Interface, entry: Entry) -> str:
     lines += [f"if ({tests})", f"    return {macro}_NULL_POINTER;"]
     for size, free in entry.sizes.values():
         no_multiple = "" if free.factor == 1 else f" || arguments->{size} % {free.factor}"
-        lines += [f"if (arguments->{size} < {free.least} || arguments->{size} > INT32_MAX{no_multiple})",
+        most = "INT32_MAX" if free.most is None else free.most
+        lines += [f"if (arguments->{size} < {free.least} || arguments->{size} > {most}{no_multiple})",
                   f"    return {macro}_BAD_SIZE;"]
     if len(entry.sizes) > 1:                                # products of sizes stay within 64 bits
         product = " * ".join(f"(double)arguments->{size}" for size, _ in entry.sizes.values())

@@ -66,6 +66,8 @@ def model_of_program(program: ExportedProgram, options: Options) -> Any:
     for size in program.sizes.values():
         if size.least > 1:
             model.metadata_props.add(key=f"least {size.name}", value=str(size.least))
+        if size.most is not None:
+            model.metadata_props.add(key=f"most {size.name}", value=str(size.most))
         if size.factor > 1:
             model.metadata_props.add(key=f"factor {size.name}", value=str(size.factor))
     for name, value in program.fixed.items():
