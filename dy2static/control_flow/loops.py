@@ -10,7 +10,7 @@ from ..heap.regions import close, free_values
 from ..ir.dims import Dim, less
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
-from ..ir.types import dims_in
+from ..ir.types import Tensor, dims_in
 from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
@@ -237,13 +237,13 @@ class Loops:
             capture.gradients.crossings.check_loop(trial.unrelated, nodes, dict(zip(own, initial)), dict(zip(own, outputs)))
         free = free_values([*test[0], *nodes], [*test[1], *outputs])
         invariants = [v for v in free if v not in own]
-        regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
+        same = _carried_twice(own, initial, outputs)
+        regions = tuple(close(capture.builder, part, values, (*own, *invariants), name, same)
                         for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
         capture.event("staged", "while")
         attrs = {"carried": len(own), "runs": has_run}
-        made = capture.builder.add(OPS["while_"], (*initial, *invariants), attrs, regions, name="loop")
-        return trial.finish(made, after, before, has_run)
-
+        made = dict(zip(own, capture.builder.add(OPS["while_"], (*initial, *invariants), attrs, regions, name="loop")))
+        return trial.finish([made[same.get(v, v)] for v in own], after, before, has_run)
 
     def _keep_sizes_inside(self, nodes: Sequence[Node], results: Sequence[Value]) -> None:
         """Stop where a loop leaves arrays of a size that each iteration finds out for itself."""
@@ -251,6 +251,16 @@ class Loops:
                 for symbol in inner.attrs["extent"].symbols}
         if made and any(not made.isdisjoint(dim.symbols) for v in results for dim in dims_in(v.type)):
             self.capture.abort("a loop on array values leaves arrays whose size is that of a list that grows in it")
+
+
+def _carried_twice(own: Sequence[Value], initial: Sequence[Value], after: Sequence[Value]) -> Dict[Value, Value]:
+    """What a loop carries once more, such as an attribute and a name for one array: it is the same before and after each iteration.
+
+    Gradients of both are then known to be there if those of one are.
+    """
+    first: Dict[Tuple[Value, Value], Value] = {}
+    pairs = [(v, first.setdefault((a, b), v)) for v, a, b in zip(own, initial, after) if isinstance(v.type, Tensor)]
+    return {v: other for v, other in pairs if v is not other}
 
 
 def _check_guessed(is_right: bool) -> None:

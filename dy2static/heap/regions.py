@@ -1,7 +1,8 @@
 """Regions: parts of the graph that a decision or a loop runs, closed over what they read from outside."""
 from __future__ import annotations
 
-from typing import Sequence, Tuple
+from types import MappingProxyType
+from typing import Mapping, Sequence, Tuple
 
 from ..ir.building import Builder
 from ..ir.graph import Graph, Node, Value
@@ -15,8 +16,11 @@ def free_values(nodes: Sequence[Node], outputs: Sequence[Value]) -> Tuple[Value,
     return tuple(dict.fromkeys(v for v in read if v not in made))
 
 
-def close(builder: Builder, nodes: Sequence[Node], outputs: Sequence[Value], captured: Sequence[Value], name: str) -> Graph:
-    """The region of these nodes: what it reads from outside becomes its inputs."""
+def close(builder: Builder, nodes: Sequence[Node], outputs: Sequence[Value], captured: Sequence[Value], name: str,
+          same: Mapping[Value, Value] = MappingProxyType({})) -> Graph:
+    """The region of these nodes: what it reads from outside becomes its inputs.  same: what is read in place of some of them."""
     inner = {v: Value(v.type, builder.fresh(v.name)) for v in captured}
+    inputs = tuple(inner.values())
+    inner.update({v: inner[other] for v, other in same.items()})
     closed = tuple(with_inputs(node, tuple(inner.get(v, v) for v in node.inputs)) for node in nodes)
-    return Graph(tuple(inner.values()), tuple(inner.get(v, v) for v in outputs), closed, name)
+    return Graph(inputs, tuple(inner.get(v, v) for v in outputs), closed, name)

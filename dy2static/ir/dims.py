@@ -288,6 +288,8 @@ def floordiv(a: Size, b: Size) -> Size:
             whole[()] = whole.get((), 0) + constant // b
             rest[()] = constant % b
         remainder = _from_terms(rest)
+        if b > 0 and isinstance(remainder, Dim) and all(factor < 0 for monomial, factor in rest.items() if monomial):
+            return _from_terms(whole) - floordiv(b - 1 - remainder, b)      # -n // 4 becomes -((n + 3) // 4), which is above zero
         inner = remainder // b if isinstance(remainder, int) else _from_atom(_Atom("//", (remainder, b)))
         return _from_terms(whole) + inner
     return _from_atom(_Atom("//", (a, b)))
@@ -398,18 +400,38 @@ def _lower_bound(size: Size) -> Optional[int]:
     """A number the size is never below, or None if none is known."""
     if isinstance(size, int):
         return size
+    known = [bound for bound in (_bound_by_terms(size), _bound_without_quotients(size)) if bound is not None]
+    return max(known, default=None)
+
+
+def _bound_by_terms(size: Dim) -> Optional[int]:
+    """A lower bound that is the sum of those of the terms."""
     total = 0
     for monomial, factor in size._terms:
         if len(monomial) == 1 and monomial[0].kind == "max":
             return _bound_by_cases(size, monomial, factor)
-        bounds = [_atom_bound(atom) if factor > 0 else _atom_limit(atom) for atom in monomial]
+        least = [_atom_bound(atom) for atom in monomial]
+        bounds = least if factor > 0 else [_atom_limit(atom) for atom in monomial]
         if not monomial:
             total += factor
-        elif any(bound is None or bound < 0 for bound in bounds):
+        elif None in bounds or len(least) > 1 and any(bound is None or bound < 0 for bound in least):
             return _bound_from_least(size)
         else:
             total += factor * math.prod(bounds)      # type: ignore[arg-type]
     return total
+
+
+def _bound_without_quotients(size: Dim) -> Optional[int]:
+    """A lower bound from ``a - b + 1 <= b * (a // b) <= a``: ``n - 2 * (n // 2)`` is not below zero."""
+    relaxed: Size = 0
+    for monomial, factor in size._terms:
+        atom = monomial[0] if len(monomial) == 1 and monomial[0].kind == "//" else None
+        divisor = None if atom is None else atom.args[1]
+        if isinstance(divisor, int) and divisor > 0 and factor % divisor == 0:
+            relaxed += factor // divisor * (atom.args[0] if factor < 0 else atom.args[0] - divisor + 1)     # type: ignore[union-attr]
+        else:
+            relaxed += _from_terms({monomial: factor})
+    return None if relaxed == size else _lower_bound(relaxed)
 
 
 def _bound_from_least(size: Dim) -> Optional[int]:
@@ -446,8 +468,13 @@ def _atom_bound(atom: _Atom) -> Optional[int]:
 
 
 def _atom_limit(atom: _Atom) -> Optional[int]:
-    """A number that a symbol is never above; None for all others."""
-    return at_most(atom.args[0]) if atom.kind == "symbol" else None
+    """A number that an atom is never above; None if none is known."""
+    if atom.kind == "symbol":
+        return at_most(atom.args[0])
+    if atom.kind == "//" and isinstance(atom.args[1], int) and atom.args[1] > 0:
+        below = _lower_bound(-atom.args[0])
+        return None if below is None else -below // atom.args[1]
+    return None
 
 
 def _dominates(a: Size, b: Size) -> bool:

@@ -17,6 +17,7 @@ from ..ir.building import constant
 from ..ir.dims import equal, is_positive, less
 from ..ir.graph import Value
 from ..ir.template import AT
+from ..ir.types import dims_in
 from .registry import are_fixed, are_there, ints, is_number, lowers, number_of, numbers_of_windows, size_of
 
 # Padding --------------------------------------------------------------------------------------------------------
@@ -26,10 +27,9 @@ from .registry import are_fixed, are_there, ints, is_number, lowers, number_of, 
 def pad(node: Any, x: Value) -> Optional[Value]:
     # Backward takes the padding off, which is the derivative for constant padding alone; it reads ``pad_width`` as
     # NumPy does, unless that is one row for several axes.  Padding that is not filled holds anything.
-    widths = np.asarray(node.pad_width)
-    if widths.dtype.kind != "i" or widths.ndim == 2 and len(widths) != x.ndim:
+    pairs = _widths(node.pad_width, x.ndim)
+    if pairs is None:
         return None
-    pairs = tuple((int(before), int(after)) for before, after in np.broadcast_to(widths, (x.ndim, 2)))
     if node.mode == "constant" and not node.keywords:
         index = tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape))
         return ops.scatter_slice(x, index=index, shape=tuple(n + sum(pair) for pair, n in zip(pairs, x.shape)))
@@ -37,6 +37,19 @@ def pad(node: Any, x: Value) -> Optional[Value]:
     if node.mode not in _PAD_MODES or any(value is None for _, value in keywords) or x.ndim == 0 or not is_positive(size_of(x)):
         return None
     return ops.pad(x, width=pairs, mode=node.mode, keywords=keywords)
+
+
+def _widths(given: Any, axes: int) -> Optional[Tuple[Tuple[Any, ...], ...]]:
+    """How wide the padding is before and behind, for each axis; None for what NumPy reads in another way."""
+    pairs = [ints(pair) for pair in given] if isinstance(given, (tuple, list)) else []
+    if len(pairs) == axes and all(pair is not None and len(pair) == 2 for pair in pairs) and not are_fixed(*pairs):
+        return tuple(pairs)                             # type: ignore[arg-type]
+    if any(True for _ in dims_in(given)):
+        return None
+    widths = np.asarray(given)
+    if widths.dtype.kind != "i" or widths.ndim == 2 and len(widths) != axes:
+        return None
+    return tuple((int(before), int(after)) for before, after in np.broadcast_to(widths, (axes, 2)))
 
 
 _PAD_MODES = ("constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap")

@@ -1,9 +1,13 @@
 """Parts of C texts: which of them are the same function, and which texts are the same library."""
+import pathlib
+import re
+
 import chainer.functions as F
 import numpy as np
 import pytest
 
 from dy2static import to_static
+from dy2static.backends.c import names
 from dy2static.backends.c.outline import Parts, numbered
 from dy2static.native import compiler
 
@@ -59,3 +63,12 @@ def test_functions_that_do_the_same_have_the_same_library(monkeypatch):
         np.testing.assert_allclose(result, np.sqrt(x) * y, 1e-15)
     texts = [source for source in sources if "PyObject *call_0" in source]
     assert len(texts) == 3 and texts[0] == texts[1]
+
+
+def test_variables_of_kernels_hide_no_value():
+    """Values may be called like the user's names; those that kernels declare themselves are given to none."""
+    declared = re.compile(r"(?:int64_t|bool|\{type\}|uint8_t|int|double|float|dy_[a-z_]+|char|size_t) (?:\*(?:const )?)?([a-z]+) ?(?:=|\[|;|,)")
+    folder = pathlib.Path(names.__file__).parent
+    found = {name for file in folder.glob("*.py") for name in declared.findall(file.read_text())}
+    assert {"size", "kept", "windows", "best"} < found
+    assert [name for name in sorted(found) if names.CNames().fresh(name) == name] == []

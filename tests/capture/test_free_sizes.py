@@ -263,6 +263,9 @@ FREE = {
         x[:, None], np.ones((4, 1, 3, 6), "f")))), lambda n: (np.round(floats(2, n + 2, 6), 1),)),
     "neighbours side by side": (lambda net, x: net.l1(F.concat([x[:, i:x.shape[1] - 2 + i, :2] for i in range(3)], axis=2),
                                                       n_batch_axes=2), lambda n: (floats(2, n + 2, 6),)),
+    "padded to a multiple": (lambda net, x: F.concat([F.unpooling_2d(F.max_pooling_2d(h, 2), 2, cover_all=False) * h for h in [F.pad(
+        net.conv(x), ((0, 0), (0, 0), (0, -x.shape[2] % 4), (0, -x.shape[3] % 4)), "constant")]])[:, :, :x.shape[2]],
+        lambda n: (floats(2, 3, n + 1, n + 3),)),
     "rows of a table": (lambda net, x: net.l1(F.reshape(x + TABLE[None, :x.shape[1]], (-1, 6))), lambda n: (floats(2, n, 6),)),
     "regions": (lambda net, x: F.sum(F.roi_average_align_2d(net.conv(x), np.array([[0, 1, 3, 5]], "f"), np.zeros(1, "i"), 2, 0.5, 2)) +
                 F.sum(F.roi_pooling_2d(net.conv(x), np.array([[1, 0, 1, 5, 3]], "f"), 2, 2, 0.5)),
@@ -492,6 +495,26 @@ def test_numbers_that_are_sizes(name):
         for eager, mine in zip(*found):
             testing.assert_allclose(mine, eager, rtol=1e-4, atol=1e-5)
     assert static.cache_info().captures == (3 if serves_all else len(sizes)) and static.cache_info().fallbacks == 0
+
+
+def test_gradients_of_recurrent_states_inside():
+    """The state of a Link and a local name are one array before and after each step: its gradient is there if the loop runs or not."""
+    def step(net, x):
+        net.cleargrads()
+        net.lstm.reset_state()
+        for i in range(x.shape[1]):
+            h = net.lstm(x[:, i])
+        loss = F.sum(h * h)
+        loss.backward()
+        return loss.array
+    net = Net()
+    other, static = copy.deepcopy(net), to_static(step)
+    for n in SIZES:
+        x = floats(2, n, 6)
+        testing.assert_allclose(static(net, x), step(other, x))
+        for mine, eager in zip(net.lstm.params(), other.lstm.params()):
+            testing.assert_allclose(mine.grad, eager.grad, rtol=1e-4, atol=1e-6)
+    assert static.cache_info().captures == 3
 
 
 def test_tables_end():

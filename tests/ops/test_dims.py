@@ -28,7 +28,7 @@ def test_canonical_form(size, text):
 @pytest.mark.parametrize("a, b", [
     (n + n, 2 * n), (n + m, m + n), ((n + 1) * 2, 2 * n + 2), (maximum(n, m), maximum(m, n)), ((2 * n) // 2, n),
     (maximum(n, maximum(m, 3)), maximum(maximum(3, n), m)), ((n + 2) // 2, n // 2 + 1),
-    ((n - 1) // 2, (n + 1) // 2 - 1),
+    ((n - 1) // 2, (n + 1) // 2 - 1), (-n // 4, -((n + 3) // 4)), (n + -n % 4, (n + 3) // 4 * 4),
 ], ids=str)
 def test_equal_values_have_one_form(a, b):
     assert a == b and hash(a) == hash(b) and equal(a, b) is True
@@ -37,7 +37,7 @@ def test_equal_values_have_one_form(a, b):
 @pytest.mark.parametrize("a, b, answer", [
     (3, 3, True), (3, 4, False), (n, n, True), (n, n + 1, False), (n, m, None), (n, 3, None), (2 * n, 3, False),
     (n + 1, 0, False), (n, 0, None), (n * m + 2, 1, False), (4 * n + 2 * m, 2 * n + 1, False), (n // 2 + 1, 0, False),
-    (maximum(n, 3), 2, False),
+    (maximum(n, 3), 2, False), (n + 1, n // 2 * 2, False), (n // 3 * 3 - 3, n, False), (Dim("length_n0_upto64"), 65, False),
 ], ids=str)
 def test_equal(a, b, answer):
     assert equal(a, b) is answer

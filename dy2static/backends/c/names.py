@@ -9,7 +9,7 @@ _RESERVED = frozenset("""
     do return goto const static void switch case break continue sizeof struct union enum bool true false i j k b
     INFINITY NAN y0 y1 j0 j1 log exp sin cos tan register signed unsigned volatile inline restrict auto extern default
     typedef a c e o at to from best found item last total begin end left right better linux unix free memset memcpy fabs
-    heap failed
+    heap failed made first windows t step size count xs taken sums second s reached m kind kept into channels after
 """.split())
 
 #: Names of loops' variables, and what is made of other names.

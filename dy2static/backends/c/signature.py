@@ -93,7 +93,7 @@ class Signature:
             self.head.append(f"dy_heap *const heap = (dy_heap *)(uintptr_t){self.arguments.int()};")
         for symbol in self.out.sizes.made:
             self.out.names.take(name_of(symbol), "const int64_t")
-        self.head += new_variables(self.out.sizes.found, lambda: self.out.names.fresh("size", "const int64_t"))
+        self.head += new_variables(self.out.sizes.found, lambda: self.out.names.fresh("dim_part", "const int64_t"))
         for size in self.out.sizes.known_by():
             failed = 1 if self.out.standalone is None else self.out.standalone.number(SIZE)
             self.head.append(f"if ({size} <= 0) return {failed};")
