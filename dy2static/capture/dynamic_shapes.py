@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..input_spec import Axis
-from ..ir.dims import FREE, Dim, Size, as_multiple
+from ..ir.dims import Dim, Size, as_multiple
+from ..ir.size_symbols import FREE
 from .ragged_lists import Member
 
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.

@@ -15,8 +15,8 @@ from ..call_specs import normal
 from ..errors import ExportError, ExportWarning, Location, SaveError
 from ..heap.locations import caller_depth
 from ..input_spec import InputSpec
-from ..ir.dims import at_least
 from ..ir.graph import Graph, Node, Value
+from ..ir.size_symbols import at_least
 from ..ir.types import Tensor
 from ..lowering.numpy.legalize import legalize_numpy_calls
 from ..lowering.numpy.selections import with_selections

@@ -6,8 +6,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 import numpy as np
 
-from ..ir.dims import as_multiple, at_most, in_words
+from ..ir.dims import as_multiple
 from ..ir.graph import Graph, Value
+from ..ir.size_symbols import at_most
+from ..ir.size_texts import in_words
 from ..ir.types import Tensor
 
 

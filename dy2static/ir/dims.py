@@ -2,38 +2,20 @@
 
 A `Dim` is a polynomial with integer coefficients whose atoms are symbols, floor divisions and maxima.  Arithmetic
 with ints and other dims gives a `Dim`, or an int as soon as no symbol is left.  Symbols stand for sizes, so they
-are never negative; those whose names begin with "length" are never zero either, and those of the caller's arrays, which
-begin with "length_n", are two or more; ``length_n0_from8``: eight or more; ``length_n0_upto64``: at most 64.
+are never negative; their names say more of them (`size_symbols`).
 """
 from __future__ import annotations
 
-import functools
 import math
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-#: How the names of symbols begin that stand for sizes of the caller's arrays.
-FREE = "length_n"
-#: How the names of symbols begin that stand for so many or more.
-_AT_LEAST = ((FREE, 2), ("length", 1), ("", 0))
+from .size_symbols import FREE, at_least, at_most
+
 #: What a size in a shape is.
 Size = Union[int, "Dim"]
 #: A product of atoms: the atoms in order, repeated as often as their power.
 _Monomial = Tuple["_Atom", ...]
-
-
-@functools.lru_cache(maxsize=1024)
-def at_least(symbol: str) -> int:
-    """The number that a size of this name is never below."""
-    _, found, number = symbol.partition("_upto")[0].partition("_from")
-    return int(number) if found else next(least for beginning, least in _AT_LEAST if symbol.startswith(beginning))
-
-
-@functools.lru_cache(maxsize=1024)
-def at_most(symbol: str) -> Optional[int]:
-    """The number that a size of this name is never above; None where there is none."""
-    _, found, number = symbol.partition("_upto")
-    return int(number) if found else None
 
 
 class SizeNeeded(BaseException):
@@ -175,30 +157,6 @@ def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
             symbol, = atom.args[0].symbols
             found[symbol] = min(atom.args[1], found.get(symbol, atom.args[1]))
     return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
-
-
-def divided_text(text: str, factor: int) -> str:
-    """An expression in a text, divided by a factor."""
-    return text if factor == 1 else f"{text} // {factor}"
-
-
-def described(shape: Tuple[Size, ...]) -> str:
-    """A shape in words for users: ``(3 or more, 4)``."""
-    return f"({', '.join(map(_described, shape))}{',' if len(shape) == 1 else ''})"
-
-
-def _described(size: Size) -> str:
-    multiple = as_multiple(size)
-    if multiple is None:
-        return "a computed size" if isinstance(size, Dim) else str(size)
-    symbol, factor = multiple
-    most = at_most(symbol)
-    return in_words(factor * at_least(symbol), factor, most and factor * most)
-
-
-def in_words(least: int, factor: int, most: Optional[int]) -> str:
-    """Which multiples of a factor sizes may be, from the least to the most; None for no limit."""
-    return f"{'' if factor == 1 else f'a multiple of {factor}, '}{least} {'or more' if most is None else f'to {most}'}"
 
 
 def equal(a: Size, b: Size) -> Optional[bool]:

@@ -9,10 +9,11 @@ import re
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..errors import Location
-from .dims import Dim, as_multiple, divided_text
+from .dims import Dim, as_multiple
 from .evaluate import BUILTINS
 from .graph import Graph, Node, Value
 from .op import OpDef
+from .size_texts import divided_text
 from .template import attr_source, fills_out, numpy_source
 from .types import Never, Tensor, Type
 

@@ -14,5 +14,5 @@ def stats() -> Dict[str, int]:
     them.  One structure has several programs for several dtypes, and for varying sizes until one program serves all sizes.
     """
     with nodes.lock:
-        kept = list(structures.known.values())
-    return {"structures": structures.made, "kept": len(kept), "captures": sum([each.captures() for each in kept])}
+        kept, captures = list(structures.known.values()), structures.captures
+    return {"structures": structures.made, "kept": len(kept), "captures": captures + sum([each.captures() for each in kept])}

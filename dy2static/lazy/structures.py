@@ -216,7 +216,7 @@ class Structure:
 
     def captures(self) -> int:
         """How many programs have been made for it so far."""
-        return sum([static.cache_info().captures for static in list(self._compiled.values())])
+        return sum([static.dispatcher.captures for static in list(self._compiled.values())])
 
     def type_of_result(self, leaves: Sequence[Any], backend: Any) -> Any:
         """Shape and dtype of the only result, as the graph has it; None where the values decide."""
@@ -247,10 +247,13 @@ class Structure:
 
 
 class Structures:
-    """The structures that were used last, at most ``limit``.  The lock of `nodes` is held."""
+    """The structures that were used last, at most ``limit``.  The lock of `nodes` is held.
+
+    made: how many there have been.  captures: the programs that were made for those that are gone.
+    """
 
     def __init__(self, limit: int):
-        self.limit, self.made = limit, 0
+        self.limit, self.made, self.captures = limit, 0, 0
         self.known: "OrderedDict[Tuple[Any, ...], Structure]" = OrderedDict()
 
     def of(self, key: Tuple[Any, ...]) -> Structure:
@@ -260,7 +263,8 @@ class Structures:
             self.known.move_to_end(key)
             return found
         if len(self.known) >= self.limit:
-            self.known.popitem(last=False)
+            _, gone = self.known.popitem(last=False)
+            self.captures += gone.captures()
         self.made += 1
         found = self.known[key] = Structure(key)
         return found

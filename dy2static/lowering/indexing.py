@@ -9,8 +9,9 @@ from chainer.functions.array.scatter_add import ScatterAdd
 
 from .. import ops
 from ..ir.building import constant, current, new_extent
-from ..ir.dims import FREE, Dim, less
+from ..ir.dims import Dim, less
 from ..ir.graph import Value
+from ..ir.size_symbols import FREE
 from ..ir.template import AT
 from ..ir.types import Tensor
 from .registry import known_array, lowers, symbolic_value

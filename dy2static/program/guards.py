@@ -10,7 +10,9 @@ import chainer
 import numpy as np
 
 from ..ir.devices import is_gpu, number_of
-from ..ir.dims import Size, as_multiple, at_least, at_most, divided_text
+from ..ir.dims import Size, as_multiple
+from ..ir.size_symbols import at_least, at_most
+from ..ir.size_texts import divided_text
 from ..lowering.opaque import relied_on
 from ..native import kept
 from ..pyast.loader import compile_text

@@ -11,8 +11,9 @@ from ..heap.dict_shadows import ShadowDict
 from ..heap.list_shadows import ShadowList
 from ..heap.set_shadows import ShadowSet
 from ..ir.building import current
-from ..ir.dims import Size, as_multiple, at_least, at_most, equal, less
+from ..ir.dims import Size, as_multiple, equal, less
 from ..ir.graph import Graph, Value
+from ..ir.size_symbols import at_least, at_most
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
 from ..lowering.registry import lowers

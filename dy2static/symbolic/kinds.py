@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from ..heap.wording import type_name
-from ..ir.dims import described
+from ..ir.size_texts import described
 from ..runtime.dy import Undefined
 from .array_or_variable import ArrayOrVariable
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable

@@ -10,9 +10,10 @@ import numpy as np
 from ..capture_context import CaptureContext
 from ..heap.stand_ins import stands_for
 from ..heap.wording import UNSURE_SIZES
-from ..ir.dims import FREE, Dim, SizeNeeded, at_least, at_most, equal, evaluate, less, limits_in
+from ..ir.dims import Dim, SizeNeeded, equal, evaluate, less, limits_in
 from ..ir.op import OPS
 from ..ir.shapes import evaluate_shape
+from ..ir.size_symbols import FREE, at_least, at_most
 from ..ir.types import Dynamic, Scalar, Tensor
 from .shape_propagation import follows, result_of
 

@@ -45,6 +45,18 @@ def test_who_asks_for_a_program_gets_one():
     assert lazy.stats()["captures"] == before + 2
 
 
+def test_programs_of_structures_that_are_gone_count(monkeypatch):
+    with lazy.strict():
+        (lazy.array(np.arange(5.0)) + 2).evaluate()
+    monkeypatch.setattr(structures.structures, "limit", len(structures.structures.known))
+    before = lazy.stats()
+    with lazy.strict():
+        for count in range(3):
+            sum([lazy.array(np.arange(5.0))] * (12 + count)).evaluate()
+    after = lazy.stats()
+    assert after["kept"] == before["kept"] and after["captures"] == before["captures"] + 3
+
+
 def test_warnings_name_the_line_that_built_the_operation():
     def halved(x):
         return 1 / x

@@ -6,8 +6,9 @@ from typing import Iterator, Mapping, Tuple
 
 from ...errors import ExportError
 from ...ir.c_forms import c_type
-from ...ir.dims import Size, described, evaluate
+from ...ir.dims import Size, evaluate
 from ...ir.graph import Graph, Node, Value
+from ...ir.size_texts import described
 from ...ir.sizes_read import dims_of, made_symbols
 from ...ir.types import Extent, Scalar, Tensor, Type, dims_in
 from ...lowering.numpy.legalize import legalize_numpy_calls

@@ -7,8 +7,8 @@ from typing import Collection, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ...ir.dims import divided_text
 from ...ir.graph import Graph, Value
+from ...ir.size_texts import divided_text
 from ...ir.types import Extent
 from ...passes import Pass, Pipeline, Setting, run
 from ...passes.cleanup.dce import eliminate_dead_in_regions

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import LoadError
 from ...ir.devices import device_of, is_device_array, is_gpu, number_of
-from ...ir.dims import Size, described
+from ...ir.dims import Size
+from ...ir.size_texts import described
 from ..documents import need, pair_of
 from ..paths import Source
 from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
