@@ -6,6 +6,7 @@ are never negative; their names say more of them (`size_symbols`).
 """
 from __future__ import annotations
 
+import functools
 import math
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
@@ -136,7 +137,9 @@ class Dim:
             factors = [f"({atom})" if atom.kind == "//" else str(atom) for atom in monomial]
             if abs(factor) != 1 or not factors:
                 factors.insert(0, str(abs(factor)))
-            body = " * ".join(factors) if len(factors) > 1 else str(monomial[0]) if monomial else factors[0]
+            # ``-n // 2`` is another number than ``-(n // 2)``
+            is_bare = len(factors) == 1 and monomial and (text or factor > 0)
+            body = str(monomial[0]) if is_bare else " * ".join(factors)
             text += f" {'-' if factor < 0 else '+'} {body}" if text else ("-" if factor < 0 else "") + body
         return text
 
@@ -356,8 +359,11 @@ def _multiply(a: Mapping[_Monomial, int], b: Mapping[_Monomial, int]) -> Dict[_M
 
 def _lower_bound(size: Size) -> Optional[int]:
     """A number the size is never below, or None if none is known."""
-    if isinstance(size, int):
-        return size
+    return _bound_of(size.plain) if isinstance(size, Dim) else size
+
+
+@functools.lru_cache(maxsize=4096)
+def _bound_of(size: Dim) -> Optional[int]:
     known = [bound for bound in (_bound_by_terms(size), _bound_without_quotients(size)) if bound is not None]
     return max(known, default=None)
 
@@ -380,16 +386,20 @@ def _bound_by_terms(size: Dim) -> Optional[int]:
 
 
 def _bound_without_quotients(size: Dim) -> Optional[int]:
-    """A lower bound from ``a - b + 1 <= b * (a // b) <= a``: ``n - 2 * (n // 2)`` is not below zero."""
-    relaxed: Size = 0
+    """A lower bound from ``a - b + 1 <= b * (a // b) <= a``: ``n - n // 2`` is not below ``n / 2``."""
+    quotients = {monomial: monomial[0] for monomial, _ in size._terms if len(monomial) == 1 and monomial[0].kind == "//" and
+                 isinstance(monomial[0].args[1], int) and monomial[0].args[1] > 0}
+    if not quotients:
+        return None
+    scale, relaxed = math.lcm(*[atom.args[1] for atom in quotients.values()]), 0    # type: int, Size
     for monomial, factor in size._terms:
-        atom = monomial[0] if len(monomial) == 1 and monomial[0].kind == "//" else None
-        divisor = None if atom is None else atom.args[1]
-        if isinstance(divisor, int) and divisor > 0 and factor % divisor == 0:
-            relaxed += factor // divisor * (atom.args[0] if factor < 0 else atom.args[0] - divisor + 1)     # type: ignore[union-attr]
+        if monomial in quotients:
+            numerator, divisor = quotients[monomial].args
+            relaxed += factor * (scale // divisor) * (numerator if factor < 0 else numerator - divisor + 1)
         else:
-            relaxed += _from_terms({monomial: factor})
-    return None if relaxed == size else _lower_bound(relaxed)
+            relaxed += _from_terms({monomial: factor * scale})
+    bound = _lower_bound(relaxed)
+    return None if bound is None else -(-bound // scale)
 
 
 def _bound_from_least(size: Dim) -> Optional[int]:

@@ -266,6 +266,8 @@ FREE = {
     "padded to a multiple": (lambda net, x: F.concat([F.unpooling_2d(F.max_pooling_2d(h, 2), 2, cover_all=False) * h for h in [F.pad(
         net.conv(x), ((0, 0), (0, 0), (0, -x.shape[2] % 4), (0, -x.shape[3] % 4)), "constant")]])[:, :, :x.shape[2]],
         lambda n: (floats(2, 3, n + 1, n + 3),)),
+    "halves": (lambda net, x: (lambda h: h[:, :, h.shape[2] // 2:, ::2] * 2)(F.tanh(x)[:, :, x.shape[2] // 2:]), lambda n: (floats(2, 1, n + 2, n + 1),)),
+    "halves of arrays": (lambda net, x: F.sum(net.l1(x)) * (x.array[len(x) // 2:] * 2).sum(), lambda n: (floats(n, 6),)),
     "rows of a table": (lambda net, x: net.l1(F.reshape(x + TABLE[None, :x.shape[1]], (-1, 6))), lambda n: (floats(2, n, 6),)),
     "regions": (lambda net, x: F.sum(F.roi_average_align_2d(net.conv(x), np.array([[0, 1, 3, 5]], "f"), np.zeros(1, "i"), 2, 0.5, 2)) +
                 F.sum(F.roi_pooling_2d(net.conv(x), np.array([[1, 0, 1, 5, 3]], "f"), 2, 2, 0.5)),

@@ -16,7 +16,7 @@ n, m = Dim("n"), Dim("m")
     (n, "n"), (n + 1, "n + 1"), (1 - n, "-n + 1"), (n - n, "0"), (2 * n + 3 * n, "5 * n"), (n * m, "m * n"),
     ((n + 1) * (n - 1), "n * n - 1"), (n * 0, "0"), ((n * 4 + 3) // 2, "2 * n + 1"), ((n + 5) // 2, "(n + 1) // 2 + 2"),
     ((n * m + m) // (n + 1), "m"), ((n * n - 1) // (n + 1), "n - 1"), ((2 * n + 1) // (n + 1), "(2 * n + 1) // (n + 1)"),
-    (n // m, "n // m"), (3 // (n + 1), "3 // (n + 1)"), (n // 1, "n"), (maximum(n, 0), "n"),
+    (maximum(n, m) - Dim("a") // 2, "-(a // 2) + max(m, n)"), (maximum(n, n // 2) - n // 2, "n - n // 2"), (n // m, "n // m"), (3 // (n + 1), "3 // (n + 1)"), (n // 1, "n"), (maximum(n, 0), "n"),
     (maximum(n, n + 2), "n + 2"), (maximum(n, m), "max(m, n)"),
     (maximum(Dim("length_n0_upto64"), 64), "64"), (minimum(Dim("length_n0_upto64"), 70), "length_n0_upto64"),
     (maximum(n, m, 3), "max(m, n, 3)"), (n % 2, "n - 2 * (n // 2)"), (maximum(2, 5), "5"),
