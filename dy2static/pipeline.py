@@ -112,11 +112,11 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
     """
     known, rolls, device = frozenset(fixed or ()), True, ""
-    loose, refused = (varying.loose, varying.refused) if isinstance(varying, Varying) else (frozenset(), frozenset())
+    learned = varying if isinstance(varying, Varying) else Varying()
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known, device)
         capture.drops_gradients, capture.is_inner, capture.rolls = options.grads == "drop", options.is_inner, rolls
-        capture.heap.refused = refused
+        capture.heap.refused, capture.heap.grown = learned.refused, learned.grown
         try:
             outcome = _run(capture, function, args, kwargs)
         except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known
@@ -127,7 +127,7 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
                 rolls, failed = False, error
                 continue
             is_final = fixed is None or getattr(error, "again", False) or getattr(error, "final", False)
-            more = frozenset() if is_final else capture.deciding.paths() - loose
+            more = frozenset() if is_final else capture.deciding.paths() - learned.loose
             if not more:
                 raise
             known, failed = known | more, error

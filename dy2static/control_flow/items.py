@@ -29,7 +29,7 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     number = None if capture is None else unknown_number(capture, index)
     if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
         return container[bool(number) if number.kind == "py_bool" else number.fix()]
-    if number is not None and type(container) in (ShadowList, ShadowDict):
+    if number is not None and (type(container) is ShadowDict or isinstance(container, ShadowList)):
         container.check_place(number)
     if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:
         return NotImplemented

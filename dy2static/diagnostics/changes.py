@@ -59,6 +59,9 @@ _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, Id
 #: When so many numbers at one place in the items of a sequence have changed, all of them are inputs.
 _FAMILY = 3
 
+#: A list that has had so many lengths has another one in nearly every call.
+_LENGTHS_OF_ONE = 3
+
 #: So many places may be left to Python because what is read there differs in nearly every call.
 _MOST_REFUSED = 16
 
@@ -72,7 +75,8 @@ class Varying(set):
     texts: those of all but ints and floats, which cannot be inputs everywhere, and of lists of numbers that grow.
     fixed: paths of small arrays, numbers and expressions that are known in every program, whether they change or not.
     loose: those that are not to be known, and refused: what is not to be relied on (kinds of guards and paths), because there would
-    be a program for nearly every call: captures stop there, and Python carries out these lines.
+    be a program for nearly every call: captures stop there, and Python carries out these lines.  grown: lists that are longer or
+    shorter in nearly every call.
     """
 
     def __init__(self) -> None:
@@ -80,7 +84,9 @@ class Varying(set):
         self.fixed: Set[Tuple] = set()
         self.loose: Set[Tuple] = set()
         self.refused: Set[Tuple] = set()
+        self.grown: Set[Tuple] = set()
         self.texts: Set[Tuple] = set()
+        self._lengths: Dict[Tuple, Set[int]] = {}
         self._needed: Set[Tuple] = set()                # those of them that cannot be inputs
         self._families: Dict[Tuple, Set[Tuple]] = {}
         self._places: Dict[Tuple, Tuple] = {}
@@ -89,8 +95,9 @@ class Varying(set):
         """Forget everything."""
         super().clear()
         self.texts.clear()
-        for learned in (self.fixed, self.loose, self.refused):
+        for learned in (self.fixed, self.loose, self.refused, self.grown):
             learned.clear()
+        self._lengths.clear()
         self._needed.clear()
         self._families.clear()
         self._places.clear()
@@ -107,6 +114,7 @@ class Varying(set):
         self.update(moved(other))
         self.texts.update(moved(other.texts))
         self.loose.update(moved(other.loose))
+        self.grown.update(moved(other.grown))
         for kind, path in list(other.refused):
             self.refused.update([(kind, place) for place in moved({path})])
 
@@ -174,6 +182,13 @@ class Varying(set):
             for kind in _kinds(guard):
                 place = kind, family(path)
                 self._places[place] = joined(self._places.get(place, path), path)
+
+    def note_length(self, path: Tuple, *lengths: int) -> None:
+        """Note lengths that a list has had in two calls."""
+        known = self._lengths.setdefault(path, set())
+        known.update(lengths)
+        if len(known) >= _LENGTHS_OF_ONE:
+            self.grown.add(path)
 
     @contextlib.contextmanager
     def without_texts(self) -> Iterator[None]:

@@ -48,7 +48,11 @@ class Lookup:
             changed = [each for guard in guards if not isinstance(guard, ExpressionMatch)
                        for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
             others = [guard for guard in changed if not _may_be_input(guard, at)]
-            self.varying.note([guard for guard in changed if isinstance(guard, LengthMatch) and guard not in others])
+            for guard in [guard for guard in changed if isinstance(guard, LengthMatch)]:
+                if guard in others:
+                    self.varying.note_length(guard.source.path(), guard.expected, len(at(guard.source)))
+                else:
+                    self.varying.note([guard])
             self.varying.note_places([_kind_of_item(guard, at) for guard in others], program.recipe.outcome.named)
             if not others:
                 self.varying.note(changed)

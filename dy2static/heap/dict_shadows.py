@@ -34,13 +34,18 @@ def as_key(key: Any) -> Any:
 
 
 def check_place(self: Any, index: Any) -> None:
-    """Stop where a part of a function uses an item of a long list or dict at a place that only the run knows.
+    """Stop where an item is used at a place that only the run knows: of a list that grows, or of a long list or dict in a part.
 
-    What the lines before the part have computed would be known if its contents were guarded, but it differs in each call.  The
-    items are not read for that.
+    Of a list that grows there would be a program for each length.  In a part, what the lines before it have computed would be
+    known if its contents were guarded, but it differs in each call.  The items are not read for that.
     """
     capture = self.heap.capture
-    if capture.is_inner and capture.decides(index) and not self.whole and len(self.real) > _MOST_READ:
+    if self.whole or not capture.decides(index):
+        return
+    if self.source.path() in self.heap.grown:
+        capture.abort("an item of a list that is longer or shorter in nearly every call is used at a place that only the run knows",
+                      final=True)
+    if capture.is_inner and len(self.real) > _MOST_READ:
         capture.abort("an item of a long list or dict is used at a place that only the run knows", final=True)
 
 

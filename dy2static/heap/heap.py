@@ -82,6 +82,7 @@ class Heap:
         self.capture, self.varying, self._fixed = capture, varying, fixed
         self.counts: Set[Source] = set()
         self.refused: AbstractSet[Tuple] = frozenset()  # kinds of guards and paths of what is not relied on: it always differs
+        self.grown: AbstractSet[Tuple] = frozenset()    # paths of lists that are longer or shorter in nearly every call
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
         self._named: Dict[int, Any] = {}                # the functions of libraries that are relied on by their names

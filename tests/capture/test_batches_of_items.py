@@ -232,6 +232,26 @@ def test_a_memory_from_which_is_drawn():
     assert eager[1] == found[1] and static.stats()["captures"] <= 3
 
 
+@pytest.mark.parametrize("made, lengths, captures", [
+    (list, range(6, 26), 2), (collections.deque, range(6, 26), 2), (list, [6, 7] * 4, 2)], ids=["list", "deque", "two lengths"])
+def test_places_in_a_memory_that_grows(made, lengths, captures):
+    """The third length is not captured again: the line that reads the items runs as Python."""
+    def learn(memory):
+        batch = [memory[k] for k in np.random.randint(0, len(memory), 4)]
+        return F.mean_squared_error(F.tanh(np.stack([t[0] for t in batch])), np.stack([t[3] for t in batch]))
+
+    static, all_items = to_static(learn), [(STATES[k % 6], k, 0.5, STATES[(k + 1) % 6]) for k in range(30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for length in lengths:
+            results = []
+            for call in (learn, static):
+                np.random.seed(length)
+                results.append((float(call(made(all_items[:length])).array), np.random.rand()))
+            assert results[0] == results[1]
+    assert static.cache_info().captures <= captures and bool(static.stats()["cuts"]) == (len(set(lengths)) > 2)
+
+
 @pytest.mark.parametrize("key", [2, 3], ids=["list", "dict"])
 def test_items_share_what_is_written(key):
     """Which of them do differs from call to call."""
