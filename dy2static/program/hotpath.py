@@ -30,6 +30,7 @@ _unused = [True]            # whoever takes it out replaces the functions: there
 _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
     (vars(node), "make_variable", "make_variable"), (vars(node), "make_variables", "make_variables"),
     (vars(node), "connect", "connect"), (vars(node), "store_gradients", "store_gradients"),
+    (vars(node), "is_replaced", "is_replaced"),
     (vars(stores), "write_arrays", "write_arrays"), (vars(stores), "same_items", "same_items"),
     (vars(array_writes), "overlap", "overlap"), (vars(guard_tests), "check", "check"),
     (vars(guard_tests), "distinct", "distinct"),

@@ -131,8 +131,8 @@ def current(held: Any) -> Any:
 def is_replaced(held: Sequence[Any], program: BackwardProgram) -> bool:
     """Whether a Variable has been given an array of another shape or dtype since the call, for which the program is not made."""
     sizes: Dict[str, int] = {}
-    for k, known, is_free in program.watched:
-        array = held[k]
+    for index, known, is_free, _, _ in program.watched:
+        array = held[index]
         if type(array) is VariableNode:
             array = array._data
         elif not is_free:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -16,6 +16,22 @@ Origin = Tuple[str, int]
 
 #: A shape and a dtype; the text of a size stands for any number, the same in all arrays of a call.
 Expected = Tuple[Tuple[Union[int, str], ...], str]
+
+
+class Watched(NamedTuple):
+    """Something that a node holds, and that has to be as expected when a backward reads it.
+
+    index: of what is held.  expected: its shape and dtype.  is_free: whether the shape has sizes that only the run knows; else
+    only what Variables hold can have been replaced.
+    sizes, dtype: the same for native code: the lengths of the axes as int64.  A text is -1 - (64 * k + axis), for the axis and the
+    number among the watched where that text is first.
+    """
+
+    index: int
+    expected: Expected
+    is_free: bool
+    sizes: bytes
+    dtype: np.dtype
 
 
 class Footprint(NamedTuple):
@@ -127,9 +143,14 @@ class ArenaLease:
             self.pool.give(self.arena)
 
 
-def has_free_sizes(expected: Expected) -> bool:
-    """Whether a shape has sizes that only the run knows."""
-    return any([type(size) is str for size in expected[0]])
+def _watched(indexes: Sequence[int], expected: Sequence[Expected]) -> Tuple[Watched, ...]:
+    first: Dict[str, int] = {}
+    found = []
+    for k, (index, (shape, dtype)) in enumerate(zip(indexes, expected)):
+        lengths = [first.setdefault(n, -1 - (64 * k + axis)) if isinstance(n, str) else n for axis, n in enumerate(shape)]
+        sizes = np.array(lengths, np.int64)
+        found.append(Watched(index, (shape, dtype), bool((sizes < 0).any()), sizes.tobytes(), np.dtype(dtype)))
+    return tuple(found)
 
 
 @dataclass(eq=False)
@@ -150,9 +171,8 @@ class BackwardProgram:
         tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints, bools and tuples of
         these; it also gives, per target, whether what is given depends on it (else its gradient is None).
     is_plain: it gives every target a gradient, whatever happens, and nothing else.
-    watched: of what the node holds that has a shape to be compared: where it is, what is expected, and whether that has free sizes.
-    takes: per operand, the index of what the node holds, or -1 for the first output gradient.  expects: what is expected of it if
-        it is the array of a Variable, which the user may have replaced: for `guard_tests.fits`, or None.
+    watched: what the node holds that has a shape to be compared.
+    takes: per operand, the index of what the node holds, or -1 for the first output gradient.
     """
 
     run: Callable[..., Tuple]
@@ -171,20 +191,15 @@ class BackwardProgram:
     depends_in_run: Optional[Callable[..., Tuple]] = None
     footprint: Footprint = Footprint()
     is_plain: bool = field(init=False)
-    watched: Tuple[Tuple[int, Expected, bool], ...] = field(init=False)
+    watched: Tuple[Watched, ...] = field(init=False)
     takes: Tuple[int, ...] = field(init=False)
-    expects: Tuple[Optional[Tuple[bytes, np.dtype]], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.expects = tuple([
-            None if kind != "held" or known is None or has_free_sizes(known) else
-            (np.array(known[0], np.int64).tobytes(), np.dtype(known[1])) for (kind, _), known in zip(self.operands, self.expected)])
-        self.watched = tuple([(k, known, has_free_sizes(known)) for (kind, k), known in zip(self.operands, self.expected)
-                              if kind == "held" and known is not None])
+        pairs = [(k, known) for (kind, k), known in zip(self.operands, self.expected) if kind == "held" and known is not None]
+        self.watched = _watched([k for k, _ in pairs], [known for _, known in pairs])
         self.takes = tuple([k if kind == "held" else -1 for kind, k in self.operands])
         self.is_plain = (self.again is None and self.depends_in_run is None and not self.conditions and not self.bools
-                         and all(self.connected) and not any([is_free for _, _, is_free in self.watched])
-                         and all([kind == "held" or k == 0 for kind, k in self.operands]))
+                         and all(self.connected) and all([kind == "held" or k == 0 for kind, k in self.operands]))
 
 
 @dataclass(eq=False)

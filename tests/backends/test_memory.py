@@ -13,7 +13,7 @@ import pytest
 
 from dy2static import config, not_to_static, to_static
 from dy2static.backends.memory_planner import Buffer, arranged
-from dy2static.native import compiler
+from dy2static.native import compiler, working
 from dy2static.runtime import workspace
 
 needs_compiler = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -83,6 +83,29 @@ def test_shared_memory_goes_with_its_last_user(nothing_waiting):
     assert workspace._users[0] == others
     assert others or not workspace._free
     assert all(block.made == {} for block in workspace._free) or others
+
+
+@needs_compiler
+def test_shared_memory_of_free_sizes():
+    """It waits for the next call, is given up when calls have become small, and goes with the last program."""
+    gc.collect()
+    others = working._users[0]
+    model = Wide()
+    f = to_static(lambda x: model(x), strict=True, backend="c")
+    for rows in (2, 3, 4, 700, 500, 700):
+        for a, b in zip(gradients(model, model, x_(rows, rows)), gradients(model, f, x_(rows, rows))):
+            np.testing.assert_allclose(a, b, 1e-3, 1e-4)
+    assert f.cache_info().captures == 3 and working._users[0] > others and working.nbytes() > 1 << 20
+    first = working._waiting.data
+    gradients(model, f, x_(rows=10))
+    assert working._waiting.data == first
+    for _ in range(80):
+        gradients(model, f, x_(rows=10))
+    assert 0 < working.nbytes() < 1 << 20
+    f.clear_cache()
+    del f
+    gc.collect()
+    assert working._users[0] == others and (others or not working.nbytes())
 
 
 def test_threads_have_blocks_of_their_own(nothing_waiting):

@@ -18,6 +18,7 @@ from dy2static.native import compiler, library, team
 from dy2static.program import hotpath
 from dy2static.runtime import backprop, guard_tests, node, updating
 from dy2static.runtime.guard_tests import GuardTable, fits
+from dy2static.runtime.segment import BackwardProgram
 
 pytestmark = pytest.mark.skipif(not compiler.available() or bool(library._problem()),
                                 reason="there is no C compiler on this machine, or another Python")
@@ -393,17 +394,47 @@ def test_chainer_shows_its_own_methods():
     assert Variable.backward.__wrapped__ is backprop._backward and chainer.Link.cleargrads.__wrapped__ is updating._cleargrads
 
 
+HELD = {
+    "as expected": ((3, 2), (2, 6), "f", False), "another number": ((4, 2), (2, 6), "f", True), "empty": ((0, 2), (2, 6), "f", False),
+    "another first axis": ((3, 3), (2, 6), "f", True), "another saved array": ((3, 2), (4, 6), "f", True),
+    "another dtype": ((3, 2), (2, 6), "d", True), "one axis more": ((3, 2, 1), (2, 6), "f", True), "no axis": ((), (2, 6), "f", True),
+    "larger": ((3, 6), (6, 6), "f", False)}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_replaced_arrays_of_free_sizes(name, monkeypatch):
+    shape, saved, dtype, replaced = HELD[name]
+    x, w = Variable(np.zeros(shape, dtype)), Variable(np.zeros(5, "f"))
+    held = (3, x.node, w.node, np.zeros(saved, "f"), np.zeros(saved[0]))
+    for variable in (x, w):
+        variable.node.retain_data()
+    expected = [(("n" if name == "empty" else 3, "m"), "<f4"), ((5,), "<f4"), (("m", 6), "<f4"), (("m",), "<f8")]
+    program = BackwardProgram(lambda: (), tuple([("held", k) for k in range(5)]), (None, *expected), (True,))
+
+    def run():
+        return node.is_replaced(held, program)
+    assert in_both(run) == (replaced, replaced)
+    if not replaced:                                    # it asks no Python function then
+        monkeypatch.setattr(node, "_fits", None)
+        assert not run()
+    assert program.is_plain
+
+
+@pytest.mark.parametrize("sizes", [(2,), (2, 3, 4)], ids=["known", "free"])
 @pytest.mark.parametrize("optimizer", [optimizers.SGD, optimizers.MomentumSGD, optimizers.Adam, optimizers.AdamW])
-def test_plain_steps_do_without_chainer(optimizer, monkeypatch):
+def test_plain_steps_do_without_chainer(optimizer, sizes, monkeypatch):
     hotpath.start()
-    model, x, loss = Mixed(np.float32), np.ones((2, 4), np.float32), to_static(squares, backend="c")
+    model, loss = Mixed(np.float32), to_static(squares, backend="c")
     optimizer = optimizer().setup(model)
-    optimizer.update(loss, model, x)                    # makes the states and the backward program
+    for size in sizes:
+        x = np.ones((size, 4), np.float32)
+        optimizer.update(loss, model, x)                # makes the states and the backward program
+    steps = len(sizes) + 1
     for module, name in ((backprop, "_backward"), (updating, "_update"), (updating, "_cleargrads")):
         monkeypatch.setattr(module, name, None)
     before = model.a.W.array.copy()
-    optimizer.update(loss, model, x)
-    assert optimizer.t == 2 and (model.a.W.array != before).any()
+    optimizer.update(loss, model, np.ones((sizes[-1] + len(sizes) - 1, 4), np.float32))
+    assert optimizer.t == steps and (model.a.W.array != before).any()
     enable_to_static(False)
     try:
         with pytest.raises(TypeError, match="not callable"):

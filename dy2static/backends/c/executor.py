@@ -12,7 +12,7 @@ from ...ir.packing import pack, unpack
 from ...ir.sizes_read import made_symbols
 from ...ir.types import Extent, Stack, Tensor
 from ...ir.types import List as ListType
-from ...native import compiler, library, tuning
+from ...native import compiler, library, tuning, working
 from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
 from ...runtime.native_values import as_array, as_items, as_number, as_stack, grown, list_bytes, pushed
@@ -162,6 +162,7 @@ class Bundle:
             self.start()
         built = self._builds[-1].library()
         for region in self.regions:
+            region.working = working.User(built) if region.function.sized else None
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
             if region.draws:
                 native = library.bind(built, f"call_{region.number}", draws.declining)
@@ -182,9 +183,11 @@ class Region:
 
     fallback: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
     layout: that of its images; none: the one of the estimate, or the fastest one, as settings say.
+    working: keeps its working memory of free sizes between calls.
     """
 
     call: Callable[..., Any]
+    working: Optional[working.User]
 
     def __init__(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts,
                  clock: Optional[NativeClock] = None, layout: Optional[str] = None):
@@ -209,7 +212,7 @@ class Region:
 
     def __getstate__(self) -> Dict[str, Any]:
         """What another process needs to go on from here; its graph, which is hardly ever asked for, as bytes."""
-        state = {name: part for name, part in vars(self).items() if name != "call"}
+        state = {name: part for name, part in vars(self).items() if name not in ("call", "working")}
         return {**state, "_graph": None, "_packed": self._packed or pack(self.graph), "_fallback": None}
 
     @property

@@ -1,7 +1,7 @@
 """The headers that a text of C needs."""
 from __future__ import annotations
 
-from ...native import products, team
+from ...native import products, team, working
 from . import draws, kernels_blocks, kernels_convolution, kernels_sorting, lists, masked_rows
 
 
@@ -15,6 +15,7 @@ def headers(text: str, standalone: bool = False) -> str:
     found += "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
     found += f'#include "{products.HEADER}"\n' if used else ""
     found += f'#include "{team.HEADER}"\n' if "dy_share(" in text or "dy_join_" in text else ""
+    found += f'#include "{working.HEADER}"\n' if "dy_working " in text else ""
     found += masked_rows.HEADER if "dy_kept_columns(" in text else ""
     found += '#include "dy2static_lanes.h"\n' if "DY_LANES_" in text else ""
     found += draws.HEADER if "dy_generator " in text else ""

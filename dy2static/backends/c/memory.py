@@ -101,17 +101,21 @@ class Memory:
         """How many bytes of scratch memory there are, and where each buffer begins."""
         return arranged(self.buffers, self._overwriting)
 
-    def block(self, none: str) -> Block:
-        """One block for all memory of sizes that are known when the function begins.  none: the initialiser of a room."""
+    def block(self, is_shared: bool) -> Block:
+        """One block for all memory of sizes that are known when the function begins.
+
+        is_shared: it waits for the next function when this one is over; else it is a piece of the arena of the caller's.
+        """
         if not self.sized:
             return Block((), "", 0)
         sizes, numbers = slots(self.sized, self._overwriting)
         room, begin = self.names.fresh("block"), self.names.fresh("begin")
         ends = [self.names.fresh("end") for _ in sizes]
-        lines = [f"dy_room {room} = {none};"]
+        kind, take = ("dy_working", "dy_working_take") if is_shared else ("dy_room", "dy_room_of")
+        lines = [f"{kind} {room} = {'{0}' if is_shared else '{.heap = heap}'};"]
         for end, before, size in zip(ends, ["0", *ends], sizes):
             lines.append(f"const int64_t {end} = {before} + ({in_c(size)} + {ALIGNMENT - 1}) / {ALIGNMENT} * {ALIGNMENT};")
-        lines += [f"char *const {begin} = dy_room_of(&{room}, {ends[-1]});", f"if (!{begin}) goto bail;"]
+        lines += [f"char *const {begin} = {take}(&{room}, {ends[-1]});", f"if (!{begin}) goto bail;"]
         lines += [f"{buffer.type} *const {buffer.name} = ({buffer.type} *)({begin} + {['0', *ends][number]});"
                   for buffer, number in zip(self.sized, numbers)]
         return Block(lines, room, in_c(sum([size + ALIGNMENT for size in sizes])))

@@ -204,7 +204,7 @@ class Signature:
         """The text of the function, how many bytes of scratch memory it takes, and at most how many it asks for when it begins."""
         out = self.out
         none = "{0}" if out.standalone is None else "{.heap = heap}"
-        block = out.memory.block(none)
+        block = out.memory.block(out.standalone is None)
         size, offsets = out.memory.arranged()
         pointers = [*self.pointers, *((buffer.name, f"{buffer.type} *", Where(self.scratch, at))
                                       for buffer, at in zip(out.memory.buffers, offsets))]
@@ -267,13 +267,13 @@ class Signature:
     def _ends(self, bails: bool, block: str) -> List[str]:
         """The end of the function: the results, and the error exit if any line jumps to it (``bails``).
 
-        block: the room that is taken when the function begins, if there is one.
+        block: the working memory that is taken when the function begins, if there is some.
         """
         out = self.out
         if out.standalone is not None:                          # the arena is the caller's
             return ["(void)heap;", *(["bail:"] if bails else []), "return failed;"]
-        rooms = [f"{room.name}_room" for room in out.memory.rooms] + [block] * bool(block)
-        free = [f"dy_room_free(&{room});" for room in rooms]
+        free = [f"dy_room_free(&{room.name}_room);" for room in out.memory.rooms]
+        free += [f"dy_working_give(&{block});"] if block else []
         free += [f"dy_lists_free(&{out.storages});"] if out.lists else []
         back = [f"*{out.generator} = {self.restored};"] if out.generator else []
         lines = list(free)

@@ -50,10 +50,62 @@ static PyObject *program_of(PyObject *function, PyObject *targets, PyObject *tru
     return program && peek(program, s_is_plain) == TRUE ? program : 0;
 }
 
+/* What a node holds for a row of `watched` of a program (`Watched` of segment.py has the fields), with the array for a VariableNode. */
+static PyObject *held_by(PyObject *held, PyObject *row)
+{
+    PyObject *found = row ? PyTuple_GetItem(held, PyLong_AsLong(PyTuple_GetItem(row, 0))) : 0;
+    return is(found, k_VariableNode) ? peek(found, s__data) : found;
+}
+
+/* Whether an array is as a row expects, where sizes that only the run knows are those of the rows before it. */
+static int fits_among(PyObject *held, PyObject *watched, PyObject *row, PyObject *object)
+{
+    PyObject *sizes = PyTuple_GetItem(row, 3), *dtype = PyTuple_GetItem(row, 4);
+    const int64_t *lengths = (const int64_t *)PyBytes_AsString(sizes);
+    const dy_ndarray *array = (const dy_ndarray *)object;
+    if (!lengths || object->type != dy_array_type || 8 * (intptr_t)array->dimensions != PyBytes_Size(sizes))
+        return 0;
+    for (int axis = 0; axis < array->dimensions; axis++) {
+        int64_t length = lengths[axis];
+        if (length < 0) {
+            const dy_ndarray *first = (const dy_ndarray *)held_by(held, PyTuple_GetItem(watched, (-1 - length) / 64));
+            length = first->shape[(-1 - length) % 64];
+        }
+        if (array->shape[axis] != length)
+            return 0;
+    }
+    return (PyObject *)array->dtype == dtype || PyObject_RichCompareBool((PyObject *)array->dtype, dtype, 2) == 1;
+}
+
+/* Whether all that a node holds is as a program expects; 0 also where that cannot be told here. */
+static int is_intact(PyObject *held, PyObject *watched)
+{
+    if (!is(held, &PyTuple_Type) || !is(watched, &PyTuple_Type))
+        return 0;
+    const intptr_t count = PyTuple_Size(watched);
+    int intact = 1;
+    for (intptr_t i = 0; i < count && intact; i++) {
+        PyObject *row = PyTuple_GetItem(watched, i), *found = PyTuple_GetItem(held, PyLong_AsLong(PyTuple_GetItem(row, 0)));
+        const int is_free = PyTuple_GetItem(row, 2) == TRUE;
+        if (is_free || is(found, k_VariableNode)) {
+            found = held_by(held, row);
+            intact = found && ((found == NONE && !is_free) || fits_among(held, watched, row, found));
+        }
+    }
+    PyErr_Clear();
+    return intact;
+}
+
+/* is_replaced(held, program) */
+PyObject *hot_is_replaced(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    return count == 2 && is_intact(args[0], peek(args[1], s_watched)) ? truth(0) : dy_bail_out(self, args, count);
+}
+
 static PyObject *operands_of(PyObject *function, PyObject *program, PyObject *array)
 {
-    PyObject *takes = peek(program, s_takes), *held = peek(function, s_held), *expects = peek(program, s_expects), *operands = 0;
-    if (!is(takes, &PyTuple_Type) || !is(held, &PyTuple_Type) || !is(expects, &PyTuple_Type))
+    PyObject *takes = peek(program, s_takes), *held = peek(function, s_held), *operands = 0;
+    if (!is(takes, &PyTuple_Type) || !is_intact(held, peek(program, s_watched)))
         return 0;
     const intptr_t count = PyTuple_Size(takes);
     operands = PyTuple_New(count);
@@ -62,12 +114,9 @@ static PyObject *operands_of(PyObject *function, PyObject *program, PyObject *ar
     for (intptr_t i = 0; i < count && !failed; i++) {
         const long k = PyLong_AsLong(PyTuple_GetItem(takes, i));
         PyObject *found = k < 0 ? seed : PyTuple_GetItem(held, k);
-        if (is(found, k_VariableNode)) {
-            PyObject *expected = PyTuple_GetItem(expects, i);
+        if (is(found, k_VariableNode))
             found = peek(found, s__data);
-            failed = found && expected != NONE && found != NONE && fits(expected, found) != 1;      /* the user has replaced it */
-        }
-        failed = failed || !found || PyTuple_SetItem(operands, i, given(found));
+        failed = !found || PyTuple_SetItem(operands, i, given(found));
     }
     drop(seed);
     if (!failed)
