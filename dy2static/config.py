@@ -114,6 +114,9 @@ BACKEND = Flag("DY2STATIC_BACKEND", "auto", words(BACKENDS),
 NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, COUNT, "with `auto`, the calls of a program after which it becomes native code")
 BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, SWITCH,
                   "with `auto`, calls go on with NumPy while the C compiler runs; 0: they wait for it")
+PACE = Flag("DY2STATIC_PACE", 1, SWITCH,
+            "1: functions, and parts of functions, that call nothing of Chainer's are measured beside Python, and the faster way "
+            "stays; 0: they stay compiled")
 RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "auto", RECOMPUTES,
                  "what backwards compute again instead of keeping it: `auto`, `none`, `cheap`, `sublinear`, or how many bytes may "
                  "be kept")

@@ -172,6 +172,7 @@ class StaticFunction(Entry, StaticCallable):
         fallbacks: calls that ran eagerly as a whole.
         programs: programs in the cache.
         refused: signatures that run eagerly.
+        as_python: calls that ran as Python because that was measured to be faster.
         segments: differentiable pieces, each of which is one FunctionNode of a call.
         nodes: nodes of the graphs.
         regions: nodes with a body, which are branches and loops.

@@ -25,6 +25,7 @@ import shared_results
 config.VERIFY.value = 1
 config.BACKEND.value = "numpy"              # values are compared bit by bit; the tests of native code ask for it
 config.STRICT_BUILD.value = 1               # a header that does not compile is no reason to test NumPy
+config.PACE.value = 0                       # what is compiled is to be tested, and not by what it takes
 config.BACKGROUND.value = 0                 # which call is the first of native code must not depend on the machine
 collection._LONG = float("inf")             # memory goes back to the system in the test of that: it takes long in heaps of this size
 

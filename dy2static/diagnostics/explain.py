@@ -148,10 +148,10 @@ class Coverage:
 
 
 def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], coverage: Coverage,
-                divided: Optional[Divided] = None, is_open: bool = False) -> Explanation:
+                divided: Optional[Divided] = None, is_open: bool = False, pace: str = "") -> Explanation:
     """The report of a call that gave a program, or stopped, or runs in parts.
 
-    is_open: whether a call that stopped may yet turn out to run in parts: none like it was called.
+    is_open: whether a call that stopped may yet turn out to run in parts: none like it was called.  pace: why calls run as Python.
     """
     if divided is not None:
         stop, program = None, None
@@ -175,6 +175,7 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
         head = (f"this call runs in {counted(divided.parts, 'compiled part')}, with Python for "
                 f"{counted(len(divided.cuts), 'line')} between them; "
                 f"{head[len(_COMPILED):]}")
+    head = f"{head}\n{pace}" if pace else head
     shown = [head, *map(_text, listings)]
     listed = {(listing.file, line.number) for listing in listings for line in listing.lines}
     shown += [f"  in {file}:{line}: {'; '.join(dict.fromkeys(map(str, found)))}" for (file, line), found in marks.items()

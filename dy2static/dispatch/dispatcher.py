@@ -43,6 +43,7 @@ from ..threads.locks import lock
 from .fallback import Fallback
 from .in_parts import InParts, is_bound_once
 from .lookup import Lookup
+from .pacing import Pacing
 from .postponed import Postponed
 from .sizes import Captures, positional
 from .tiers import Tiers
@@ -83,6 +84,7 @@ class Dispatcher:
         self._capture = Captures(function, options, self.varying, self.observed)
         self._lookup = Lookup(function, options, self.cache, self.varying)
         self.in_parts = InParts(function, options, self._part, parts)
+        self.pacing = Pacing(self)
         _dispatchers.add(self)
 
     def _part(self, function: types.FunctionType, options: Options, parts: Parts) -> "Dispatcher":
@@ -110,6 +112,7 @@ class Dispatcher:
             return self.run(*_with_values(args, kwargs))
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
+        self.pacing.missed()
         signature = signature_of(args, kwargs) if self.in_parts.is_used or self.fallback.refused else None
         if self.in_parts.takes(signature):
             return self._in_parts(signature, args, kwargs)
@@ -176,7 +179,7 @@ class Dispatcher:
 
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """One call: by the first program whose guards hold."""
-        for call in self.calls:
+        for call in self.cache.behind:
             result = call(args, kwargs)
             if result is not MISS:
                 if call is not self.cache.last:
@@ -350,7 +353,7 @@ class Dispatcher:
                 call = self.cache.call_of(program)
                 if (only is None or program.guards is only.guards) and type(call) is not CheckedCall:
                     self.cache.replace(call, profile.timed(program, call))
-            with contextlib.ExitStack() as parts:
+            with contextlib.ExitStack() as parts, self.pacing.paused():
                 for dispatcher in self.in_parts.dispatchers():
                     parts.enter_context(dispatcher._profiling(None, profile))
                 yield
@@ -374,18 +377,18 @@ class Dispatcher:
             stop = stopped_by(error, error_location(error))
         is_open = (stop is not None and stop.at is not None and self.options.allows_parts and not stop.whole
                    and not self.fallback.refused)
-        return explanation(self.function, program, stop, coverage, self.in_parts.report(), is_open)
+        return explanation(self.function, program, stop, coverage, self.in_parts.report(), is_open, self.pacing.reason)
 
     def stats(self) -> Dict[str, int]:
         """Counts over all programs."""
         found = {"captures": self.captures, "fallbacks": self.fallback.count, "programs": len(self.programs),
-                 "refused": len(self.fallback.refused)}
+                 "refused": len(self.fallback.refused), "as_python": self.pacing.calls}
         for program in self.programs:
             for name, count in program.counts.items():
                 found[name] = found.get(name, 0) + count
         for dispatcher in self.in_parts.dispatchers():
             for name, count in dispatcher.stats().items():
-                if name not in ("fallbacks", "refused"):
+                if name not in ("fallbacks", "refused", "as_python"):
                     found[name] = found.get(name, 0) + count
         found.update(self.in_parts.stats())
         found["peak_bytes"] = max([program.peak_bytes for program in self.programs], default=0)
@@ -397,7 +400,7 @@ class Dispatcher:
             self.cache.clear()
             self.budget.clear()
             self._told = False
-            for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts):
+            for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts, self.pacing):
                 learned.clear()
 
 

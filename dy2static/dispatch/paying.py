@@ -1,15 +1,15 @@
 """Whether compiled functions that are called between lines of Python do enough to pay for their calls."""
 from __future__ import annotations
 
-import statistics
-import time
 import weakref
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple, Optional, Sequence
 
+from .. import config
 from ..ir.graph import Graph, Node
 from ..ir.types import Tensor
 from ..runtime.program import Program
 from .entry import Entry
+from .pace import Pace
 
 #: So many operations of NumPy on a few numbers take as long as the call of a part (`benchmarks/small_parts.py`); where a part
 #: has no function of Chainer's, which alone takes longer than that, fewer do not pay.  With native code, and with NumPy alone.
@@ -21,43 +21,23 @@ _TRIPS = 8
 #: Operations that NumPy carries out one by one in programs, too.
 _CALLS = frozenset(("numpy_call", "checked_call", "sized_call", "host_call"))
 
-#: A function with such operations, and without any of Chainer's, is measured after so many calls, in so many of each kind.
-_BEFORE, _MEASURED = 24, 7
+#: A function with such operations, and without any of Chainer's, is measured after so many calls.
+_BEFORE = 24
 
 
 class _Work(NamedTuple):
-    """What a graph does.  operations: how many give arrays."""
+    """What a graph does.  operations: how many give arrays.
+
+    has_functions: whether some are of Chainer's.  decides: whether there are decisions on values that only the run knows.
+    """
 
     operations: int
     has_functions: bool
+    decides: bool
 
 
 #: What is known of graphs.
 _KNOWN: "weakref.WeakKeyDictionary[Graph, _Work]" = weakref.WeakKeyDictionary()
-
-
-class Pace:
-    """Whether calls are faster compiled than in Python, by the time that some of both take.
-
-    is_slow: None while that is not known.
-    """
-
-    def __init__(self) -> None:
-        self.is_slow: Optional[bool] = None
-        self._compiled: List[float] = []
-        self._python: List[float] = []
-
-    def call(self, compiled: Callable[..., Any], python: Callable[..., Any], args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        """One call, in one way or the other."""
-        is_python = len(self._python) < len(self._compiled)
-        function, seconds = (python, self._python) if is_python else (compiled, self._compiled)
-        start = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            seconds.append(time.perf_counter() - start)
-            if len(self._python) >= _MEASURED:
-                self.is_slow = statistics.median(self._python) < statistics.median(self._compiled)
 
 
 class CompiledPart(Entry):
@@ -76,9 +56,9 @@ class CompiledPart(Entry):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.is_settled:
             return super().__call__(*args, **kwargs)
-        if self._left:
-            self._left -= 1
-        elif not self.is_divided and all(map(_may_be_slow, self.dispatcher.programs)):
+        if self._left or self.dispatcher.tiers.is_coming:
+            self._left -= bool(self._left)
+        elif config.PACE.value and not self.is_divided and all(map(_may_be_slow, self.dispatcher.programs)):
             result = self._pace.call(super().__call__, self.dispatcher.function, args, kwargs)
             self.is_settled = self._pace.is_slow is not None
             return result
@@ -117,19 +97,26 @@ class CompiledPart(Entry):
 def _pays(program: Program, least: int) -> bool:
     """Whether a program has a function of Chainer's, or so many operations that give arrays; those of numbers take no time."""
     work = _work_of(program)
-    return work.has_functions or work.operations >= least
+    return work.has_functions or work.decides or work.operations >= least
 
 
 def _may_be_slow(program: Program) -> bool:
     """Whether a program has no function of Chainer's, and operations that are no faster in it."""
-    return not _work_of(program).has_functions and any(program.counts.get(name) for name in _CALLS)
+    work = _work_of(program)
+    return not work.has_functions and (work.decides or any(program.counts.get(name) for name in _CALLS))
+
+
+def has_functions(program: Program) -> bool:
+    """Whether a program has a function of Chainer's."""
+    return _work_of(program).has_functions
 
 
 def _work_of(program: Program) -> _Work:
     known = _KNOWN.get(program.graph)
     if known is None:
-        has_functions = any(event.is_function for event in program.events)
-        known = _KNOWN[program.graph] = _Work(_operations(program.graph.nodes), has_functions)
+        work = _Work(_operations(program.graph.nodes), any(event.is_function for event in program.events),
+                     any(event.is_decision for event in program.events))
+        known = _KNOWN[program.graph] = work
     return known
 
 

@@ -66,6 +66,11 @@ class Tiers:
         """Whether a program is still to be made again."""
         return program in self._becoming
 
+    @property
+    def is_coming(self) -> bool:
+        """Whether a program is being made again."""
+        return any(becoming.has_begun for becoming in list(self._becoming.values()))
+
     def call_of(self, program: Program) -> Callable[..., Any]:
         """What to call for a program."""
         if program not in self._becoming:
@@ -114,6 +119,11 @@ class Becoming:
         self.recipe = recipe
         self._steps: Optional[Steps[Program]] = None
         self._pending: Any = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the program has been called often enough for that."""
+        return self._steps is not None
 
     def advance(self, program: Program, wait: bool) -> Optional[Program]:
         """Do one step; gives the new program, or None where it is still on its way."""

@@ -51,6 +51,11 @@ class End:
         return tuple(found)
 
 
+#: The texts of events of Python's.
+_DECISIONS = frozenset(("if", "while"))
+_OF_PYTHON = _DECISIONS | {"bool", "float", "int"}
+
+
 @dataclass(frozen=True)
 class Event:
     """What became of one operation, for `explain`: kind "staged", "opaque" or "host"; why, where that is not plain."""
@@ -63,7 +68,12 @@ class Event:
     @property
     def is_function(self) -> bool:
         """Whether it is a function of Chainer's in the graph, or a gradient; the others are of NumPy and Python."""
-        return self.kind == "staged" and not self.text.startswith("numpy ") and self.text not in ("bool", "float", "int")
+        return self.kind == "staged" and not self.text.startswith("numpy ") and self.text not in _OF_PYTHON
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether it is a decision or a loop on values that only the run knows."""
+        return self.kind == "staged" and self.text in _DECISIONS
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,8 +63,9 @@ class _Stamp:
 class Cache:
     """At most ``limit`` programs of about ``limit_bytes`` bytes together; those used longest ago go first.
 
-    programs, calls: each program, and what to call for it, in the order in which they are tried, newest first, those with free
-        sizes last; while it is parked, there are no calls.
+    programs, every: each program, and what to call for it, in the order in which they are tried, newest first, those with free
+        sizes last.
+    calls: what is tried: ``every``; while it is parked, nothing; or what is in front of them (`show`).
     last: the call used last.  evicted: how many programs had to go.  gone: is called with each program that is taken out.
     """
 
@@ -72,27 +73,36 @@ class Cache:
         self.limit, self.limit_bytes = limit, limit_bytes
         self.programs: List[Program] = []
         self.calls: List[Callable] = []
+        self.every: List[Callable] = []
+        self.front: Optional[Callable] = None
         self.last: Any = None
         self.evicted = self.clock = self.missed = 0
         self.gone: Callable[[Program], None] = lambda program: None
         self.misses: Deque[Miss] = collections.deque(maxlen=_MOST_REMEMBERED)
         self._stamps: Dict[Callable, _Stamp] = {}
         self._gone: Dict[str, None] = Recent()
-        self._parked: Optional[List[Callable]] = None
+        self._is_parked = False
         self._lock = lock()
 
     def park(self, parked: bool) -> None:
         """Hide all programs from calls, or show them again."""
         with self._lock:
-            if not parked and self._parked is not None:
-                self.calls[:], self._parked = self._parked, None
-            elif parked and self._parked is None:
-                self._parked = list(self.calls)
-                self.calls.clear()
+            self._is_parked = parked
+            self._show()
+
+    def show(self, front: Optional[Callable]) -> None:
+        """Have calls find this in front of the programs, or the programs themselves."""
+        with self._lock:
+            self.front = front
+            self._show()
+
+    def _show(self) -> None:
+        self.calls[:] = [] if self._is_parked else self.every if self.front is None else [self.front]
 
     @property
-    def _every(self) -> List[Callable]:
-        return self.calls if self._parked is None else self._parked
+    def behind(self) -> List[Callable]:
+        """What to call for the programs, whatever is in front of them."""
+        return [] if self._is_parked else self.every
 
     @property
     def nbytes(self) -> int:
@@ -107,14 +117,14 @@ class Cache:
 
     def _stamp(self, call: Any) -> None:
         stamp = self._stamps.get(call)
-        if stamp is not None:                           # else it was replaced or evicted
+        if stamp is not None:                           # else it was replaced or evicted, or is in front
             stamp.time = self.clock = self.clock + 1
 
     @property
     def current(self) -> Optional[Program]:
         """The program used last; None before the first."""
         with self._lock:
-            every = self._every
+            every = self.every
             return self.programs[every.index(self.last)] if self.last in every else next(iter(self.programs), None)
 
     def put(self, program: Program, call: Callable) -> bool:
@@ -125,8 +135,9 @@ class Cache:
         with self._lock:
             place = len(self.programs) if program.has_free_sizes else 0
             self.programs.insert(place, program)
-            self._every.insert(place, call)
+            self.every.insert(place, call)
             self._stamps[call] = _Stamp()
+            self._show()
             self.used(call)
             was_here = program.signature in self._gone
             self.trim()
@@ -139,7 +150,7 @@ class Cache:
             sizes = [program.nbytes for program in self.programs] if self.limit_bytes is not None else []
             total = sum(sizes)
             while len(self.programs) > max(self.limit, 1) or sizes and total > (self.limit_bytes or 0) and len(sizes) > 1:
-                oldest = min(range(len(self.programs)), key=lambda k: self._stamps[self._every[k]].time)
+                oldest = min(range(len(self.programs)), key=lambda k: self._stamps[self.every[k]].time)
                 self._gone[self.programs[oldest].signature] = None
                 self.forget(self.programs[oldest])
                 if sizes:
@@ -149,23 +160,23 @@ class Cache:
     def call_of(self, program: Program) -> Callable:
         """What to call for a program, even if another thread has evicted it."""
         with self._lock:
-            return self._every[self.programs.index(program)] if program in self.programs else program.call
+            return self.every[self.programs.index(program)] if program in self.programs else program.call
 
     def replace(self, call: Callable, by: Callable) -> None:
         """Replace what is called for a program."""
         with self._lock:
-            every = self._every
-            if call in every:
-                every[every.index(call)] = by
+            if call in self.every:
+                self.every[self.every.index(call)] = by
                 self._stamps[by] = self._stamps.pop(call)
                 self.last = by if self.last is call else self.last
+                self._show()
 
     def exchange(self, program: Program, by: Program) -> None:
         """Replace a program by another one for the same calls."""
         with self._lock:
             if program in self.programs:
                 index = self.programs.index(program)
-                self.replace(self._every[index], by.call)
+                self.replace(self.every[index], by.call)
                 self.programs[index] = by
                 program.retire()                        # its memory may wait for the garbage collector
 
@@ -174,7 +185,8 @@ class Cache:
         with self._lock:
             if program in self.programs:
                 index = self.programs.index(program)
-                del self._stamps[self._every[index]], self.programs[index], self._every[index]
+                del self._stamps[self.every[index]], self.programs[index], self.every[index]
+                self._show()
                 program.retire()
                 self.gone(program)
 
@@ -189,8 +201,9 @@ class Cache:
             for program in self.programs:
                 program.retire()
             self.programs.clear()
-            self._every.clear()
+            self.every.clear()
             self._stamps.clear()
+            self._show()
             self.misses.clear()
             self._gone.clear()
             self.last = None

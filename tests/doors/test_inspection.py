@@ -447,7 +447,8 @@ ELSEWHERE = {"BACKGROUND": "backends/test_native_background.py", "RECOMPUTE": "p
              "FULL_TRACEBACK": "frontend/test_tracebacks.py", "PROGRESS": "runtime/test_progress.py",
              "STRICT_BUILD": "backends/test_native_cpus.py", "CACHE_DIR": "backends/test_native_store.py",
              "CACHE_MB": "backends/test_native_store.py", "THREADS": "backends/test_native_team.py",
-             "TUNE": "backends/test_tuning.py", "GPU_GRAPHS": "gpu/test_gpu_graphs.py", "KEEP": "runtime/test_kept_programs.py"}
+             "TUNE": "backends/test_tuning.py", "GPU_GRAPHS": "gpu/test_gpu_graphs.py", "KEEP": "runtime/test_kept_programs.py",
+             "PACE": "runtime/test_pacing.py"}
 
 
 @pytest.mark.parametrize("settings", ENVIRONMENT)

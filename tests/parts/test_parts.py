@@ -1,22 +1,21 @@
 """Functions in parts: a line that cannot be compiled runs as Python, and everything is as in eager mode."""
 import collections
 import contextlib
-import itertools
 import random
 import sys
-import types
 import warnings
 
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
+import paces
 import pytest
 from against_eager import array, check, programs, variable
 from breaks import refuse as broken
 
 from dy2static import CaptureError, FallbackWarning, to_static
-from dy2static.dispatch import paying
+from dy2static.dispatch import pace, paying
 
 SCALE = 2.0
 
@@ -642,8 +641,7 @@ def test_the_work_may_begin_late():
 @pytest.mark.parametrize("compiled, python, parts", [(2.0, 1.0, 0), (1.0, 2.0, 1)])
 def test_a_part_that_numpy_computes_in_is_measured_beside_python(monkeypatch, compiled, python, parts):
     """A clock of the test says how long calls of both kinds take; the results are the same."""
-    ticks = itertools.accumulate(itertools.cycle([0.0, compiled, 0.0, python]))
-    monkeypatch.setattr(paying, "time", types.SimpleNamespace(perf_counter=lambda: next(ticks)))
+    paces.measure(monkeypatch, lambda: compiled, lambda: python)
 
     def chosen(rows):
         broken(rows)
@@ -651,6 +649,6 @@ def test_a_part_that_numpy_computes_in_is_measured_beside_python(monkeypatch, co
             rows = np.where(rows[:, :1] > bound, rows * 0.5, rows + 0.25)
         return rows[np.where(rows[:, 0] > 0)[0]]
     static, x = to_static(chosen, backend="numpy"), np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
-    for i in range(paying._BEFORE + 2 * paying._MEASURED + 2):
+    for i in range(paying._BEFORE + 2 * pace.MEASURED + 2):
         np.testing.assert_allclose(static(x * (i % 3 - 1)), chosen(x * (i % 3 - 1)))
     assert static.stats()["parts"] == parts
