@@ -10,6 +10,7 @@ import numpy as np
 
 from ..control_flow.joining import Decided
 from ..errors import CaptureError
+from ..heap.wording import BEFORE_CALL
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..lowering import host, opaque
@@ -192,7 +193,7 @@ class Gradients:
         source = variable.__dict__.get("source")
         if source is not None:
             if self.capture.grad_state.real(variable).creator_node is not None:
-                self.capture.abort("a gradient inside the compiled function reaches what was computed before the call")
+                self.capture.abort(BEFORE_CALL)
             heap = self.capture.heap
             heap.guard(IdentityMatch(heap.source(Attribute, source, "creator_node"), None))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 import chainer
 
@@ -56,6 +56,10 @@ _HINTS = (
 #: The reason where what a capture does not know was given to a function that computes.
 UNKNOWN = "the result of a call that is not compiled, or an object of another library, is used in a computation"
 
+#: The reason where a gradient would leave the function, or the compiled part of it.
+REACHES = "reaches what was computed before"
+BEFORE_CALL = f"a gradient inside the compiled function {REACHES} the call"
+
 #: The reason where an operation fails for some sizes.
 UNSURE_SIZES = "sizes that only the run knows need not match"
 
@@ -72,6 +76,11 @@ _NAMES = re.compile(r"(?:dy2static\.[\w.]+\.)?\b(" + "|".join(_WORDS) + r")\b")
 def hint_for(reason: str) -> str:
     """A way out, where the one who refused gave none."""
     return next((hint for words, hint in _HINTS if words in reason), _DEFAULT)
+
+
+def before_line(line: str) -> Tuple[str, str]:
+    """The reason and the way out where a gradient reaches what was computed before a line that runs as Python."""
+    return f"a gradient {REACHES} {line}, which runs as Python", f"move {line} after this one, or out of the compiled function"
 
 
 def names_ours(text: str) -> bool:

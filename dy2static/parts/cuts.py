@@ -8,7 +8,7 @@ import gast
 
 from ..errors import Location
 from ..heap.aborts import CaptureAborted
-from ..heap.wording import hint_for
+from ..heap.wording import BEFORE_CALL, REACHES, before_line, hint_for
 from ..runtime.traceback import expressions, outermost
 from ..threads.locks import lock
 from .division import Cuts, Key, halves
@@ -110,7 +110,7 @@ class Known:
             if cut is None:
                 if self.is_full:
                     return None
-                cut = self._cuts[last.file, last.line] = Cut(last, stop.reason, stop.hint or hint_for(stop.reason))
+                cut = self._cuts[last.file, last.line] = Cut(last, *self._explained(stop, last))
                 self.found.append(cut)
             first = chain.index(own)
             if spots[first] is not None and is_of_part(tree) and not places_in(tree, {spots[first]}):
@@ -120,6 +120,13 @@ class Known:
                     self._note(place, spot)
                 self.version += 1
             return cut
+
+    def _explained(self, stop: CaptureAborted, at: Location) -> Tuple[str, str]:
+        """The reason of a cut, and what would help; where a gradient ends at an earlier cut, they name the line of that."""
+        earlier = [cut.at for cut in self.found if REACHES not in cut.reason]
+        if stop.reason == BEFORE_CALL and earlier:
+            return before_line(f"line {earlier[-1].line}" if earlier[-1].file == at.file else str(earlier[-1]))
+        return stop.reason, stop.hint or hint_for(stop.reason)
 
     def _note(self, at: Location, spot: Optional[Place]) -> bool:
         """Note that captures stop at an expression, or at a line if it is not known at which; whether that is new."""

@@ -465,6 +465,22 @@ def test_warning_counts_and_source():
     assert "graph" in str(report.marks(line - 1)) and [mark.kind for mark in report.marks(line)] == ["cut"]
 
 
+def test_a_gradient_that_ends_at_an_earlier_cut_names_the_line_of_that():
+    def step(x):
+        h = broken(F.tanh(x))
+        loss = F.sum(h * h)
+        loss.backward()
+        return loss
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        to_static(step)(variable(3))
+    first, second = [str(w.message) for w in seen if w.category is FallbackWarning]
+    line = step.__code__.co_firstlineno + 1
+    assert first.startswith(f"test_a_gradient_that_ends_at_an_earlier_cut_names_the_line_of_that.<locals>.step: line {line} runs as Python")
+    assert f"a gradient reaches what was computed before line {line}, which runs as Python" in second
+    assert second.endswith(f"; move line {line} after this one, or out of the compiled function")
+
+
 def test_strict():
     with pytest.raises(CaptureError):
         to_static(twice, strict=True)(variable(3))
