@@ -12,7 +12,7 @@ from ..symbolic.kept_values import kept_values
 from ..symbolic.rollback import Snapshot
 from .joining import Branch
 from .path_splitting import Path, common, number_of
-from .raising import can_be_made, is_of_user_code, is_raised, parts_of
+from .raising import can_be_made, is_in_generator, is_of_user_code, is_raised, parts_of
 
 if TYPE_CHECKING:
     from .staging import Staging
@@ -113,6 +113,8 @@ class Blocks:
         if any(type(part) is str and names_ours(part) for part in error.args):
             # what was refused is a stand-in, not what it stands for
             self.capture.abort(UNKNOWN, of_host=True)
+        if isinstance(error, StopIteration) and is_in_generator():
+            self.capture.abort("a generator raises StopIteration under a decision on array values", hint="write `return`")
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error, self.capture.handling)):
             name = type(error).__name__
             self.capture.abort(f"{name}, raised under a decision on array values, cannot be created again at run time")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copyreg
 import dis
+import sys
 import types
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -12,14 +13,21 @@ from ..capture_context import CaptureContext
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import OURS, is_user_code
 from ..heap.wording import names_ours
+from ..ir.building import Builder
 from ..ir.dims import SizeNeeded
+from ..ir.types import Scalar
 from ..runtime import dy
 from ..symbolic.lists import StagedList
+from ..symbolic.values import SymbolicArray
 
 #: What built-in exceptions hold beside arguments and attributes; of others that hold more, subclasses are not made again.
 _STATE = {SystemExit: ("code",), StopIteration: ("value",), ImportError: ("msg", "name", "path", "name_from"),
           NameError: ("name",), AttributeError: ("name", "obj"),
           OSError: ("errno", "strerror", "filename", "filename2")}
+
+
+#: In `co_flags`, of the code of a generator function.
+_GENERATOR = 0x20
 
 
 class Left(Exception):
@@ -32,6 +40,8 @@ _FAILING = {ZeroDivisionError: ("BINARY_", "INPLACE_"), IndexError: ("BINARY_SUB
 
 def is_raised(error: BaseException) -> bool:
     """Whether a ``raise`` statement made the exception, or Python for plain operands; others may come from what is symbolic."""
+    if type(error) is RuntimeError and isinstance(error.__cause__, StopIteration):      # Python's, of a generator that raised it
+        return is_raised(error.__cause__)
     step = _innermost(error)
     if step is None:
         return False
@@ -54,9 +64,30 @@ def handled(capture: CaptureContext, error: BaseException) -> None:
         if found is not None and not any(found is other for other in seen):
             seen.append(found)
             waiting += [found.__cause__, found.__context__]
-            if any(type(part) is str and names_ours(part) for part in found.args):
+            if any(type(part) is str and (names_ours(part) or _may_mean_a_scalar(capture, found, part)) for part in found.args):
                 capture.abort(f"{type(found).__name__} is handled, whose message names the type of a value that only the run knows",
                               hint="handle it outside of the compiled function, or test the values before")
+
+
+def _may_mean_a_scalar(capture: CaptureContext, error: BaseException, text: str) -> bool:
+    """Whether a message would be another one for a NumPy scalar: the class of what stands for it is that of arrays.
+
+    What a scalar says when it is iterated over depends on what asks for its items.
+    """
+    step = _innermost(error)
+    if step is not None and step.tb_frame.f_code is SymbolicArray.__iter__.__code__:
+        return True
+    return "numpy.ndarray" in text and _has_scalars(capture.builder)
+
+
+def _has_scalars(builder: Optional[Builder]) -> bool:
+    """Whether there are NumPy scalars among the values that a graph has made so far."""
+    while builder is not None:
+        made = [value for node in builder.nodes for value in node.outputs]
+        if any(isinstance(value.type, Scalar) for value in (*builder.inputs, *made)):
+            return True
+        builder = builder.outer
+    return False
 
 
 def is_of_user_code(error: BaseException) -> bool:
@@ -66,6 +97,14 @@ def is_of_user_code(error: BaseException) -> bool:
     if isinstance(error, (CaptureAborted, SizeNeeded)) or not is_raised(error):
         return False
     return is_user_code(_innermost(error).tb_frame.f_code)
+
+
+def is_in_generator() -> bool:
+    """Whether code of a generator of the user's is being run."""
+    frame: Optional[types.FrameType] = sys._getframe()
+    while frame is not None and not (frame.f_code.co_flags & _GENERATOR and is_user_code(frame.f_code)):
+        frame = frame.f_back
+    return frame is not None
 
 
 def raised_in(error: BaseException) -> Optional[types.CodeType]:

@@ -214,10 +214,19 @@ def of_a_missing_key(loss, x):
         raise Later(float(loss.array), 3) from error
 
 
+def ended_in_a_generator(loss, x):
+    def rows():
+        yield loss
+        if loss.array > 1e3:
+            raise StopIteration
+        yield loss * 2
+    return sum(rows())
+
+
 PROGRAMS = [*map(of_class, (Diverged, Later, Slotted, Denied, Ended, Told, Exit, KeyError)), with_attributes,
             attribute_of_a_built_in_one, raised_from_one_of_a_callee, three_in_a_chain, while_one_is_handled,
             from_another_that_was_not_raised, in_finally, in_a_loop, after_a_loop_on_values, of_no_exception, leaving_the_program,
-            mean_of_what_comes_before_a_large_one, of_an_empty_list, of_a_tuple, of_a_missing_key]
+            mean_of_what_comes_before_a_large_one, of_an_empty_list, of_a_tuple, of_a_missing_key, ended_in_a_generator]
 
 
 def shown(error, picture):
