@@ -191,10 +191,12 @@ def assert_(test: Any, message: Optional[Callable[[], Any]] = None) -> None:
         raise AssertionError if message is None else AssertionError(message())
 
 
-def handled(error: BaseException) -> None:
-    """The begin of ``except ... as error:``, which may look at what the exception says."""
+def handled(*seen: Any) -> None:
+    """The begin of ``except ... as error:`` and of ``__exit__``, which may look at what an exception says."""
     if stage.capture is not None:
-        _staged("handled", error)
+        for error in seen:
+            if isinstance(error, BaseException):
+                _staged("handled", error)
 
 
 # --- expressions ----------------------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ class SymbolicObject:
             return self.capture.heap.shadow(getattr(self.real, name), place)
         if self.real is not SymbolicObject.Missing and _lacks(self.real, name):
             self.capture.abort(f"attribute {name!r} of {self.describe()}, which has none, is read", of_host=True)
+        if self.is_text and not hasattr(str, name):
+            raise AttributeError(f"'str' object has no attribute {name!r}")
         return BoundHostMethod(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import types
-from typing import Any, Callable, Iterator, Optional, Tuple
+from typing import Any, Callable, Iterator, NoReturn, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -184,12 +184,26 @@ class SymbolicArray:
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
             if not name.startswith("__") and hasattr(np.ndarray, name):
                 self.capture.abort(f"`.{name}` of an array is used inside the compiled function")
-            raise AttributeError(f"'{name_in_messages(self.__class__)}' object has no attribute {name!r}")
+            self._refuse_unknown(name)
         if callable(getattr(np.ndarray, name)):
             return ArrayMethod(self, name)
         if name == "real" and not self.is_scalar and self.dtype.kind != "c":
             return self                                 # NumPy, too, gives the array itself
         return self.capture.numpy.call(("attribute", name), (self,), {})
+
+    def __setattr__(self, name: str, item: Any) -> None:
+        if not hasattr(SymbolicArray, name):
+            self._refuse_unknown(name)
+        object.__setattr__(self, name, item)
+
+    def __delattr__(self, name: str) -> None:
+        if not hasattr(SymbolicArray, name):
+            self._refuse_unknown(name)
+        object.__delattr__(self, name)
+
+    def _refuse_unknown(self, name: str) -> NoReturn:
+        """Raise AttributeError: an array has no attribute of this name that code could set or delete."""
+        raise AttributeError(f"'{name_in_messages(self.__class__)}' object has no attribute {name!r}")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, chainer.Variable) for x in inputs):
@@ -250,10 +264,10 @@ def _refuse_assignments() -> None:
             def read(self: SymbolicArray, name: str = name) -> Any:
                 return self.__getattr__(name)
 
-            def refuse(self: SymbolicArray, _: Any, name: str = name) -> None:
+            def refuse(self: SymbolicArray, _: Any = None, name: str = name) -> None:
                 self.capture.abort(f"`.{name}` of an array is assigned inside the compiled function")
             known = vars(SymbolicArray).get(name)
-            setattr(SymbolicArray, name, property(read if known is None else known.fget, refuse))
+            setattr(SymbolicArray, name, property(read if known is None else known.fget, refuse, refuse))
 
 
 _refuse_assignments()

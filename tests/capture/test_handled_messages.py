@@ -20,8 +20,13 @@ class State:
 
 state = State()
 
+
 def deletes(x, m, s):
     del state.lock[0]
+
+
+def unpacks(x, m, s):
+    first, second = x.array.sum()
 
 
 #: What raises, of a Variable, a number and a text that change from call to call.
@@ -44,6 +49,12 @@ CASES = {
     "the length of a number of NumPy's": lambda x, m, s: len(x.array.sum()),
     "a number of NumPy's as a sequence": lambda x, m, s: list(x.array.sum()),
     "an attribute of a number of NumPy's": lambda x, m, s: x.array.sum().missing,
+    "an attribute of a number of NumPy's is set": lambda x, m, s: setattr(x.array.sum(), "missing", 1),
+    "an attribute of a number of NumPy's is deleted": lambda x, m, s: delattr(x.array.sum(), "missing"),
+    "a number of NumPy's is unpacked": unpacks,
+    "a number of NumPy's as a mapping": lambda x, m, s: {**x.array.sum()},
+    "the next of a number of NumPy's": lambda x, m, s: next(x.array.sum()),
+    "what a method of a number of NumPy's gives is called": lambda x, m, s: x.array.sum()(),
     "a number of NumPy's as a key": lambda x, m, s: {x.array.sum() * 0: "found"}[0],
     "the shape of an array is assigned": lambda x, m, s: setattr(x.array, "shape", (1, 3)),
     "~ of a number": lambda x, m, s: ~m,
@@ -53,6 +64,7 @@ CASES = {
     "a float as an index of a list": lambda x, m, s: [1, 2][m],
     "a float as an index of a tuple": lambda x, m, s: state.tuple[m],
     "a float as an index of a text": lambda x, m, s: "abc"[m],
+    "an attribute of the text of an array": lambda x, m, s: (str(x.array.sum()).missing, 1)[1],
     "- of a text": lambda x, m, s: -s,
     "a text is divided": lambda x, m, s: s / 2,
     "a text as an index": lambda x, m, s: state.list[s],
@@ -91,6 +103,31 @@ def test_messages(name):
     for m, s in ((1.5, "a"), (2.5, "bc"), (0.5, "d")):
         eager, result = (call(chainer.Variable(np.arange(3, dtype="f")), m, s)[1] for call in (f, compiled))
         assert result == eager
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("name", ["an attribute of a number of NumPy's is set", "the next of a number of NumPy's", "a number and a text"])
+def test_messages_that_a_context_manager_gets(name):
+    class Kept:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *args):
+            said.append(str(args[1]))
+            return True
+
+    def f(x, m, s):
+        with Kept():
+            CASES[name](x, m, s)
+        return F.tanh(x) * 2
+
+    found = []
+    for call in (f, to_static(f, backend="numpy")):
+        said = []
+        for m, s in ((1.5, "a"), (2.5, "bc")):
+            call(chainer.Variable(np.arange(3, dtype="f")), m, s)
+        found.append(said)
+    assert found[0] == found[1]
 
 
 def test_an_array_keeps_its_shape_where_an_assignment_is_tried():
