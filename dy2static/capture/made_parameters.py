@@ -19,6 +19,7 @@ from ..runtime.made_parameters import cleargrad, copy_parameter, initialize, mak
 from ..symbolic import abstract_eval
 from ..symbolic.sizes import Size, holds_sizes
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, is_symbolic
+from .opaque_functions import trial_run
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -44,7 +45,7 @@ class MadeParameters:
         capture.effects.store_writes()
         value = capture.inputs.object_value(variable.__dict__["source"]) if made is None else made.value
         model = capture.heap.real_of(variable) if made is None else made.model
-        with capture.chainer.trial_run():
+        with trial_run():
             copied = copy_parameter(model, deep)
         return self._added(copy_parameter, (Hole(0), deep), [value], copied)
 
@@ -72,7 +73,7 @@ class MadeParameters:
             self.refuse("is made of an array of a size that only the run knows")
         copied = {self.capture.operands.copy_of(item): item for item in _initializers(given)}
         example = [copied.get(v) or abstract_eval.stand_in(v.type, 0) for v in operands]
-        with self.capture.chainer.trial_run():
+        with trial_run():
             return template, operands, function(*fill(template, example))
 
     def _added(self, function: Callable, template: Sequence[Any], operands: Sequence[Value], made: List[Any]) -> SymbolicParameter:
@@ -128,7 +129,7 @@ class Made:
         shape = _fixed(shape)
         if self.variable._data[0] is not None:
             self.parameters.refuse("is initialized twice")
-        with self.parameters.capture.chainer.trial_run():
+        with trial_run():
             self.model.initialize(shape)
         array = self.model.array
         self.has(*self.parameters.add(initialize, (Hole(0), shape), (self.value,), (Tensor(array.shape, array.dtype),)))
