@@ -6,7 +6,7 @@ it.  Dropping the shadows undoes a capture.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, Iterator, List, Tuple
 
 from ..record.guards import KeyAbsent, KeysMatch
 from ..record.paths import Item, Source
@@ -75,10 +75,13 @@ class ShadowDict(dict):
                 self.absent.add(key)
                 self.heap.guard(KeyAbsent(self.source, key))
             return ABSENT
-        value = self.heap.shadow(self.real[key], self.heap.source(Item, self.items_source(), key))
-        self.loaded[key] = self.original[key] = value
+        value = self.loaded[key] = self.original[key] = self._read(key)
         dict.__setitem__(self, key, value)
         return value
+
+    def _read(self, key: Any) -> Any:
+        """The shadow of ``real[key]``."""
+        return self.heap.shadow(self.real[key], self.heap.source(Item, self.items_source(), key))
 
     def items_source(self) -> Source:
         """The path by which items are read."""
@@ -89,16 +92,25 @@ class ShadowDict(dict):
         self.heap.check_fresh()
         if self.whole:
             return
-        written = {k: v for k, v in dict.items(self) if k in self.removed or self.loaded.get(k, ABSENT) is not v}
         self.heap.guard(KeysMatch(self.source, tuple(self.real)))
         self.whole = True
         for key in self.real:
-            if key not in self.removed:
-                self.load(key)
-        ordered = {k: dict.get(self, k) for k in self.real if k not in self.removed}
-        ordered.update(written)
+            if key not in self.original:                # what was written over or removed, too: this may be undone
+                value = self.original[key] = self._read(key)
+                if key not in self.loaded and key not in self.removed:
+                    self.loaded[key] = value
+                    dict.setdefault(self, key, value)
+        found = self.in_order(dict(dict.items(self)), self.removed)
         dict.clear(self)
-        dict.update(self, ordered)
+        dict.update(self, found)
+
+    def in_order(self, contents: Dict[Any, Any], removed: Collection = ()) -> Dict[Any, Any]:
+        """Contents of this dict in the order in which a dict has them, if its keys are known.
+
+        removed: those of the real dict's keys that were removed: if they are there, they were set again.
+        """
+        first = self.real if self.whole else ()
+        return {**{key: contents[key] for key in first if key in contents and key not in removed}, **contents}
 
     def changes(self) -> Iterator[Change]:
         """What was set and deleted since the last call."""

@@ -210,7 +210,7 @@ class Snapshot:
     def _base(self, kept: Kept) -> Any:
         if isinstance(kept.item, ShadowDict):
             read_since = {k: v for k, v in kept.item.original.items() if k not in kept.original}
-            return {**read_since, **kept.contents}
+            return kept.item.in_order({**read_since, **kept.contents}, kept.removed)
         if isinstance(kept.item, ShadowList) and kept.item.whole and not kept.whole:
             return kept.item.originals + kept.contents[len(kept.item.originals):]
         return kept.contents
@@ -287,7 +287,7 @@ def _keep(item: Any, now: Any) -> Kept:
 def _initial(item: Any) -> Any:
     """The contents of a shadow made after the snapshot, as it was read."""
     if isinstance(item, ShadowDict):
-        return dict(item.original)
+        return item.in_order(item.original)
     return set(item.real) if isinstance(item, ShadowSet) else list(item.originals)
 
 
