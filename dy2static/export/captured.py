@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import warnings
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from .. import passes
 from ..call_specs import normal
-from ..errors import ExportError, ExportWarning, Location, SaveError
+from ..errors import ExportError, ExportWarning, Location, SaveError, SignatureError
 from ..heap.locations import caller_depth
 from ..input_spec import InputSpec
 from ..ir.graph import Graph, Node, Value
@@ -65,6 +66,9 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     whole, state that calls change, results whose structure depends on what arrays hold.
     Raises `SignatureError` for a target that has no function, and for an ``args_or_input_spec`` that does not fit it.
     """
+    if isinstance(args_or_input_spec, (str, os.PathLike)):
+        raise SignatureError(f"args_or_input_spec is a list with an entry for each argument, not {str(args_or_input_spec)!r}",
+                             hint="the path comes after it: export.onnx(model, [x], path)")
     if not isinstance(args_or_input_spec, (tuple, list)):
         args_or_input_spec = (args_or_input_spec,)
     try:

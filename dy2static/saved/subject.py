@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import chainer
+from chainer.utils.type_check import InvalidType
 
 from .. import pipeline
 from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, multiples_of, normal, sharings, sizes_of, specs_of
@@ -249,6 +250,8 @@ class Subject:
             message = f"{self.name} cannot be {self.action}: {stop.reason}{self._other_cuts(stop)}"
             raise (TooSmall if sizes.free else SaveError)(message, stop.at, hint) from None
         except SizeNeeded as needed:
+            if isinstance(needed.__cause__, InvalidType):
+                raise self._raised(needed.__cause__, error_location(needed)) from needed.__cause__
             small = TooSmall(f"{self.name} cannot be {self.action} for any size: {needed}", error_location(needed),
                              "give this size in the input_spec")
             small.limits = sizes.new_limits(needed.limits)
@@ -256,11 +259,14 @@ class Subject:
         except Dy2StaticError as error:
             raise SaveError(f"{self.name} cannot be {self.action}: {error.args[0]}", error.at, error.hint) from None
         except Exception as error:                      # of the user's code
-            message = in_users_words(str(error))
-            raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {message}",
-                           error_location(error), None) from error
+            raise self._raised(error, error_location(error)) from error
         self._refuse_numbers_of_processes(outcome, lines)
         return outcome
+
+    def _raised(self, error: Exception, at: Optional[Location]) -> SaveError:
+        """What to say where code raises for arrays as they are described."""
+        message = in_users_words(str(error))
+        return SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {message}", at, None)
 
     def _refuse_numbers_of_processes(self, outcome: Outcome, lines: Dict[Any, Optional[Location]]) -> None:
         """Raise `SaveError` for the rank and the like of a communicator: another process has other ones."""

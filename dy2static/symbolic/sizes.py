@@ -225,7 +225,8 @@ def bound(item: Any, bindings: Dict[str, int]) -> Any:
 def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed: Callable[[Any], Any]) -> None:
     """Let Chainer check the types of operands of a function node.
 
-    Where sizes are not known, it must be content with whatever they are tried with.
+    Where sizes are not known, it must be content with whatever they are tried with: SizeNeeded is raised otherwise, and
+    its cause is what Chainer says, if that is the same for all sizes.
     """
     own = {name: item for name, item in node.__dict__.items() if type(item) not in _WITHOUT_SYMBOLS and _symbols(item)}
     symbols = _symbols(list(types)).union(*map(_symbols, own.values()))
@@ -253,7 +254,8 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
         others = {symbol: min(_DIVISIBLE, at_most(symbol) or _DIVISIBLE) for symbol in symbols}
         alone = [symbol for symbol in sorted(symbols) if any(misfit({**others, symbol: numbers[symbol]}) for numbers in tried)]
         limits = limits_in([n for t in types if isinstance(t, Tensor) for n in t.shape])
-        raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols))), limits) from error
+        always = all([str(misfit(numbers)) == str(error) for numbers in tried])
+        raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols))), limits) from (error if always else None)
 
 
 def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any], new: Any) \

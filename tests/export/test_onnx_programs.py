@@ -389,6 +389,8 @@ def test_what_cannot_be_expressed_is_refused_before_anything_is_written(tmp_path
     for options in ({"opset": 16}, {"opset": 99}, {"checks": "no"}):
         with pytest.raises(SignatureError):
             dy2static.export.onnx(raises, [InputSpec([2])], path, **options)
+    with pytest.raises(SignatureError, match="the path comes after it"):
+        dy2static.export.onnx(raises, path, [InputSpec([2])])
     assert os.listdir(tmp_path) == []
     dy2static.export.onnx(raises, [InputSpec([2])], path, checks="leave out")
     for x in (vector(1, 2), vector(-1, 2)):

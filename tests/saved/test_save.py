@@ -661,6 +661,9 @@ def test_what_cannot_be_saved(tmp_path):
         assert message == "Mine" or "test_save.py" in str(caught.value)
     with pytest.raises(SaveError, match="call it once"):
         save(chain(lambda self, x: self.l1(x), l1=linear(None, 2)), tmp_path / "m", [InputSpec([2, 3])])
+    for size in (4, None):
+        with pytest.raises(SaveError, match=r"raises InvalidType for what input_spec describes(.|\n)*64 != 3"):
+            save(chain(lambda self, x: self.l1(x), l1=linear(3, 2)), tmp_path / "m", [InputSpec([size, 64])])
     with pytest.raises(SaveError, match="not called yet"):
         save(lambda x: x, tmp_path / "m")
     def counted(x):                             # a file with the path to a class could not be read again
