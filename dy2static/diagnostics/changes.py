@@ -148,18 +148,19 @@ class Varying(set):
         """Whether the number or text at the end of a path is an input of later programs."""
         return (path in self or family(path) in self) and with_siblings(path) not in self.fixed
 
-    def refuse(self, guards: Sequence[Guard], named: Sequence[Tuple[str, Source]], is_last: bool, is_part: bool) -> bool:
+    def refuse(self, guards: Sequence[Guard], named: Sequence[Tuple[str, Source]], is_last: bool, is_part: bool,
+               contents: bool = False) -> bool:
         """Do not rely on what these guards are about; False if nothing can be done, or all of that has been done already.
 
         What was made known because it decides something is unknown again; then whole families of items.
         named: the numbers that guards of expressions name.  is_last: captures pause otherwise; so also what may come back, as
-        numbers that are no items do, and in parts contents of arrays, as those of lengths do in the next epoch.  is_part: also
-        all numbers, and lengths of arguments, which are local names of the user's function.
+        numbers that are no items do.  is_part: also all numbers, and lengths of arguments, which are local names of the user's
+        function.  contents: also contents of arrays, which may come back, as those of lengths do in the next epoch.
         """
         if len(self.refused) + len(self.loose) >= _MOST_REFUSED:
             return False
         known = self.fixed.intersection([_fixed_by(guard, named) for guard in guards
-                                         if is_last and is_part or not isinstance(guard, ContentsMatch)])
+                                         if contents or not isinstance(guard, ContentsMatch)])
         if known:
             self.fixed -= known
             self.loose |= known

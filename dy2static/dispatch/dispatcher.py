@@ -130,8 +130,8 @@ class Dispatcher:
         signature = signature or signature_of(args, kwargs)
         if self.in_parts.is_expected(signature):
             return self._in_parts(signature, args, kwargs)
-        if (verdict is Verdict.PAUSE or self.budget.is_suspicious) and self._refuses(verdict, args, kwargs) or \
-                verdict is Verdict.CAPTURE:
+        if (verdict is Verdict.PAUSE or self.budget.is_suspicious or self._is_in_vain(verdict)) and \
+                self._refuses(verdict, args, kwargs) or verdict is Verdict.CAPTURE:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
@@ -140,12 +140,21 @@ class Dispatcher:
         self.cache.note(Miss(reason, "runs eagerly, as do the next: captures do not pay"))
         return self.fallback.run(args, kwargs)
 
+    def _is_in_vain(self, verdict: Verdict) -> bool:
+        """Whether it has been tried already if captures pay after many calls, and no program has been needed again."""
+        return verdict is Verdict.TRIAL and self._told and not self.budget.useful
+
     def _refuses(self, verdict: Verdict, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
-        """Leave what keeps changing to Python, where that is possible: begin again, without the programs that relied on it."""
-        is_part = not self.in_parts.is_outermost
+        """Leave what keeps changing to Python, where that is possible: begin again, without the programs that relied on it.
+
+        Contents of arrays may come back in the next epoch: outside of parts these are left where they have not done so for long.
+        """
+        is_part, in_vain = not self.in_parts.is_outermost, self._is_in_vain(verdict)
+        is_last = verdict is Verdict.PAUSE or in_vain
+        contents = is_last and is_part or in_vain
         with self._lock:
             if not self.options.allows_parts or not (self._capture.leave_orders() or
-                                                     self._lookup.refuse(args, kwargs, verdict is Verdict.PAUSE, is_part)):
+                                                     self._lookup.refuse(args, kwargs, is_last, is_part, contents)):
                 return False
             self.cache.clear()
             self.budget.clear()

@@ -64,20 +64,21 @@ class Lookup:
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
 
-    def refuse(self, args: Tuple, kwargs: Mapping[str, Any], is_last: bool, is_part: bool) -> bool:
+    def refuse(self, args: Tuple, kwargs: Mapping[str, Any], is_last: bool, is_part: bool, contents: bool) -> bool:
         """Let captures stop at what keeps the nearest program from being used; False where that cannot help.
 
         is_last: whether captures pause otherwise; so also at what keeps another program from that, where the nearest is one for
-        arrays of other shapes.  is_part: whether the function is a part of another one.
+        arrays of other shapes.  is_part: whether the function is a part of another one.  contents: also at contents of arrays.
         """
         misfits = [misfit for misfit in self.misfits(args, kwargs) if not self._is_outdated(*misfit)]
         whole = [(program, failed) for program, failed in misfits
                  if -1 not in failed and all([program.guards[index].is_soft for index in failed])]
-        return any([self._refuse(*nearest(found), args, kwargs, is_last, is_part) for found in (misfits, whole)]) or \
-            is_last and any(self._refuse(*misfit, args, kwargs, is_last, is_part) for misfit in misfits)
+        how = is_last, is_part, contents
+        return any([self._refuse(*nearest(found), args, kwargs, *how) for found in (misfits, whole)]) or \
+            is_last and any(self._refuse(*misfit, args, kwargs, *how) for misfit in misfits)
 
-    def _refuse(self, program: Optional[Program], failed: Sequence[int], args: Tuple, kwargs: Mapping[str, Any], is_last: bool,
-                is_part: bool) -> bool:
+    def _refuse(self, program: Optional[Program], failed: Sequence[int], args: Tuple, kwargs: Mapping[str, Any],
+                *how: bool) -> bool:
         if program is None or -1 in failed:
             return False
         at = _reader(args, kwargs)
@@ -85,7 +86,7 @@ class Lookup:
         others = [_kind_of_item(guard, at) for guard in guards if not _may_be_input(guard, at)]
         named = program.recipe.outcome.named
         self.varying.note_places(others or guards, named)
-        return self.varying.refuse(others or guards, named, is_last, is_part)
+        return self.varying.refuse(others or guards, named, *how)
 
     def _is_outdated(self, program: Program, failed: Sequence[int]) -> bool:
         """Whether a program relies on the value of a number or text that later ones take as an input."""
