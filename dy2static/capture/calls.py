@@ -1,76 +1,51 @@
-"""What runs when: which callables are converted, which run at capture, and which wait for the host at every run."""
+"""Calls of a capture: each is converted, runs now, or waits for the host at every run, as `call_rules` says."""
 from __future__ import annotations
 
 import collections
 import dis
 import functools
-import logging
-import operator
 import os
 import pathlib
-import pdb
 import random
 import types
-from typing import TYPE_CHECKING, Any, Callable, Container, Dict, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set, Tuple
 
 import chainer
 import numpy as np
 
 from ..heap.dict_shadows import ShadowDict
-from ..heap.function_attributes import is_generic
 from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase, class_of
-from ..heap.objects import ShadowMeta
 from ..heap.ownership import fetches, is_converted, is_generated, is_immutable, is_left_alone, is_library, tells_progress
 from ..heap.stand_ins import is_stand_in, name_in_messages
 from ..ir.types import type_of
 from ..library_facts import numpy as numpy_facts
-from ..library_facts.generators import GENERATORS
 from ..library_facts.python import CALLING, KEEPING, KEEPING_MODULES, MAY_CALL, PURE_MODULES
 from ..library_facts.table import named
 from ..lowering.registration import registered
-from ..runtime import backprop, updating
 from ..runtime.array_parts import array_of_flat
 from ..runtime.host_calls import LEAF, flatten
 from ..runtime.staticness import StaticCallable
 from ..symbolic.elements import Flat
-from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
+from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.list_functions import of_array
 from ..symbolic.lists import as_staged, symbolic_items
 from ..symbolic.sizes import as_shape
-from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
+from ..symbolic.values import PARTS, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
+from .call_rules import ORIGINALS, RULES, target_of
 from .classes import COLLECTION_KINDS, Classes
-from .communication import average, communicates, is_average, refuse
-from .devices import adopted, converter, is_converter
+from .devices import adopted
 from .draws import Draws
-from .generic_functions import implementation
-from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, refused_fetch
+from .handlers import HANDLERS, NO_RESULT, refused_fetch
 from .host_results import check_computing
-from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls, note_order
-from .placement import draws_on_gpu, function_of_numpy, of_device
-from .policy import Rule, decided, itself, named_by
+from .policy import Rule, decided, named_by
 from .purity import is_of_python, may_do_more
-from .weak_references import is_weak_reference, referent
 
 if TYPE_CHECKING:
     from .capture import Capture
-
-_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
-_DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
-
-#: Objects of ours that are called.
-_CALLABLE = (SymbolicObject, BoundHostMethod, ArrayMethod, TextMethod)
-
-#: What is builtin but no function: there are kinds of that type, too.
-_BUILTIN = (types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
-_ORDER = type(functools.cmp_to_key(max))
-_GETTERS = (operator.itemgetter, operator.attrgetter)
-
-#: Chainer's methods, by those of ours that stand in their places.
-_ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
 
 #: Functions that answer yes or no, as the heap is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
@@ -116,17 +91,17 @@ class Calls:
 
     def lowering_of(self, function: Any) -> Optional[Callable[..., Any]]:
         """The lowering that somebody registered for a function, unless it runs: then it calls the function itself."""
-        target = _target(function)
+        target = target_of(function)
         return None if isinstance(target, type) or id(target) in self._lowering else registered(target)
 
     def lowered(self, function: Any) -> Callable[..., Any]:
         """Let the user's lowering give what a call gives."""
         given = (function.__self__,) if type(function) is types.MethodType else ()
-        return functools.partial(self._lowered, function, _target(function), self.lowering_of(function), given)
+        return functools.partial(self._lowered, function, target_of(function), self.lowering_of(function), given)
 
     def original(self, function: Any) -> Callable[..., Any]:
         """Call the method of Chainer's that one of ours stands in the place of."""
-        original = _ORIGINALS[_target(function)]
+        original = ORIGINALS[target_of(function)]
         return self.callee(types.MethodType(original, function.__self__) if type(function) is types.MethodType else original)
 
     def _lowered(self, function: Any, target: Any, lowering: Callable, given: Tuple, *args: Any, **kwargs: Any) -> Any:
@@ -347,88 +322,3 @@ def writable_cells(function: types.FunctionType) -> Tuple[Any, ...]:
         written.update(i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF"))
         waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]
     return tuple(cell for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()) if name in written)
-
-
-def _target(function: Any) -> Any:
-    """A function itself, of a bound method."""
-    return function.__func__ if type(function) is types.MethodType else function
-
-
-def _is_log_method(function: Any, names: Container[str]) -> bool:
-    return type(function) is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in names
-
-
-def _is_debugger(function: Any) -> bool:
-    return type(function) in _FUNCTIONS and (
-        function is breakpoint or function == pdb.set_trace or function.__module__ in _DEBUGGERS)
-
-
-def _asks_log(calls: Calls, function: Any) -> Callable[..., Any]:
-    return lambda level: calls.capture.host.call(function, (level,), {}, (type_of(True),), name="isEnabledFor")
-
-
-def _partial(calls: Calls, function: functools.partial) -> Callable[..., Any]:
-    return functools.partial(calls.callee(function.func), *function.args, **function.keywords)
-
-
-#: What runs when.
-RULES: Tuple[Rule, ...] = (
-    Rule("what `functools.cmp_to_key` gives", "now",           # first: it has no hash
-         lambda calls, function: type(function) is _ORDER, itself),
-    Rule("callables with a registered lowering", "their lowering",
-         lambda calls, function: calls.lowering_of(function) is not None, Calls.lowered),
-    Rule("methods of Chainer that dy2static replaces", "the original method",
-         lambda calls, function: type(_target(function)) is types.FunctionType and _target(function) in _ORIGINALS, Calls.original),
-    Rule("debuggers", "the capture stops",
-         lambda calls, function: _is_debugger(function),
-         lambda calls, function: lambda *args, **kwargs: calls.capture.abort("a debugger is called here", final=True)),
-    Rule("functions of CuPy that NumPy has, too", "typed by running NumPy's on stand-ins; a `numpy_call` node that calls CuPy's",
-         lambda calls, function: function_of_numpy(calls, function) is not None, of_device),
-    Rule("functions of `cupy.random`", "typed by the same draw of NumPy's; a host node",
-         lambda calls, function: draws_on_gpu(calls, function),
-         lambda calls, function: functools.partial(calls.draws.draw_on_gpu, function)),
-    Rule("CUDA kernels", "the capture stops; those of Chainer's hooks become arithmetic",
-         is_kernel, kernel),
-    Rule("logging methods", "a host node",
-         lambda calls, function: _is_log_method(function, LOGGED),
-         lambda calls, function: functools.partial(host_without_result, calls, function)),
-    Rule("`isEnabledFor` of a logger", "a host node that gives a bool",
-         lambda calls, function: _is_log_method(function, ("isEnabledFor",)), _asks_log),
-    Rule("draws from the user's generators", "typed by the same draw from another generator; a host node",
-         lambda calls, function: type(function) is BoundHostMethod and type(function.owner.real) in GENERATORS,
-         lambda calls, function: functools.partial(calls.draws.draw, function, GENERATORS[type(function.owner.real)])),
-    Rule("`multi_node_mean_grad` of a communicator of ChainerMN", "a host node that averages the gradients",
-         lambda calls, function: is_average(function), average),
-    Rule("functions of `chainermn.functions`, Links of `chainermn.links`", "the capture stops",
-         lambda calls, function: communicates(function), refuse),
-    Rule("weak references, but those to arrays and Variables", "now; a guard says what they refer to", is_weak_reference, referent),
-    Rule("shadow classes, methods of arrays and strings, `SymbolicObject`s", "their own `__call__`",
-         lambda calls, function: isinstance(function, ShadowMeta) or type(function) in _CALLABLE, itself),
-    Rule("generic functions of `functools.singledispatch`", "the implementation for the type of the first argument, guarded",
-         lambda calls, function: type(function) is types.FunctionType and is_generic(function), implementation),
-    Rule("functions of the user, `chainer.links`, `Link`, `Sequential`, `contextlib`",
-         "converted; functions of `chainer.functions` and NumPy, and pure functions: now; all others: a host node",
-         lambda calls, function: type(function) is types.FunctionType, Calls.function),
-    Rule("their methods", "as the function, or by the object to which they are bound",
-         lambda calls, function: type(function) is types.MethodType, Calls.method),
-    Rule("results of `to_static` and `load`", "part of this graph",
-         lambda calls, function: isinstance(function, StaticCallable),
-         lambda calls, function: function.captured(calls.capture)),
-    Rule("`functools.partial`", "as the function that it calls",
-         lambda calls, function: type(function) is functools.partial, _partial),
-    Rule("classes", "`__init__` and `__new__` of the user's classes are converted",
-         lambda calls, function: isinstance(function, type),
-         lambda calls, function: calls.classes.callee(function)),
-    Rule("objects of the user's classes", "their `__call__`",
-         lambda calls, function: isinstance(function, ShadowBase), Calls.shadow),
-    Rule("Chainer's converters", "their `__call__`", lambda calls, function: is_converter(function), converter),
-    Rule("NumPy", "typed by running it on stand-ins; a `numpy_call` node",
-         lambda calls, function: type(function) in (np.ufunc, type(np.sum)), Calls.native),
-    Rule("builtin functions and methods", "by the table of `capture/builtin_calls.py`",
-         lambda calls, function: isinstance(function, types.BuiltinFunctionType) or type(function) in _BUILTIN,
-         lambda calls, function: calls.builtins.callee(function)),
-    Rule("Variables and arrays, `itemgetter` and `attrgetter`, objects created in the call", "now",
-         lambda calls, function: isinstance(function, (SymbolicVariable, SymbolicArray, chainer.Function))
-         or type(function) in _GETTERS or not is_library(type(function).__module__), itself),
-    Rule("everything else", "a host node", lambda calls, function: True, Calls.host),
-)

@@ -1,14 +1,14 @@
 """Policies as tables: the order of their lines, and what the documentation says of them."""
 from pathlib import Path
 
-from dy2static.capture import builtin_calls, calls
+from dy2static.capture import builtin_calls, call_rules
 from dy2static.capture.policy import Rule, decided, itself, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
 def test_the_documentation_shows_the_table():
-    assert "\n".join(table(calls.RULES)) in PAGE.read_text(encoding="utf-8")
+    assert "\n".join(table(call_rules.RULES)) in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_first_rule_decides():
@@ -20,5 +20,5 @@ def test_the_first_rule_decides():
 
 
 def test_the_last_rules_are_for_everything():
-    for rules in (calls.RULES, builtin_calls.RULES):
+    for rules in (call_rules.RULES, builtin_calls.RULES):
         assert rules[-1].applies(None, object())
