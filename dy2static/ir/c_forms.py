@@ -63,7 +63,7 @@ def _float_constant(value: Any, dtype: np.dtype) -> str:
     if math.isinf(number):
         text = "INFINITY" if single else "((double)INFINITY)"
     else:
-        text = abs(number).hex() + ("f" if single else "")
+        text = math.fabs(number).hex() + ("f" if single else "")
     return f"(-{text})" if math.copysign(1.0, number) < 0 else text
 
 

@@ -25,7 +25,8 @@ ELEMENTWISE = [op for op in OPS.values() if op.kind == "elementwise"]
     (-0.0, "float64", "(-0x0.0p+0)"), (np.inf, "float32", "INFINITY"), (-np.inf, "float64", "(-((double)INFINITY))"),
     (np.nan, "float32", "NAN"), (1e60, "float32", "INFINITY"), (True, "bool", "true"), (3, "uint8", "UINT8_C(3)"),
     (-3, "int64", "(-INT64_C(3))"), (-2 ** 63, "int64", "INT64_MIN"), (2 ** 64 - 1, "uint64", f"UINT64_C({2 ** 64 - 1})")))
-def test_constants_are_exact(value, dtype, text):
+def test_constants_are_exact(value, dtype, text, monkeypatch):
+    monkeypatch.setattr("builtins.abs", lambda x: x * 2)            # the user's, who replaces it while a program is compiled
     assert c_constant(value, dtype) == text
 
 
