@@ -5,10 +5,12 @@ import contextlib
 import weakref
 from copy import copy
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
+from chainer._backprop_utils import _reduce as summed
+from chainer._backprop_utils import backprop_step
 from chainer.function import FunctionAdapter
 
 from ..ir.shapes import evaluate_shape
@@ -217,6 +219,34 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or isinstance(one, np.ndarray) and one.__array_interface__ == getattr(other, "__array_interface__", None)
 
 
+def _alone(tape: Tape, given: Collection[Any]) -> Optional[chainer.FunctionNode]:
+    """The function of a tape that gives all these nodes, if it takes the inputs of the tape themselves, arrays of NumPy's.
+
+    None also where somebody watches what Chainer's backward does.
+    """
+    function: Optional[chainer.FunctionNode] = next(iter(given)).creator_node
+    if function is None or function._n_local_function_hooks or chainer.get_function_hooks() or chainer.is_debug() or \
+            any([node.creator_node is not function for node in given]) or len(tape.inputs) != len(function.inputs):
+        return None
+    is_alone = all([x.node is node and node.creator_node is None and type(x.array) is np.ndarray
+                    for x, node in zip(tape.inputs, function.inputs)])
+    return function if is_alone else None
+
+
+def _gradients_of(function: chainer.FunctionNode, wanted: Sequence[chainer.Variable],
+                  given: Mapping[Any, chainer.Variable]) -> List[Optional[chainer.Variable]]:
+    """As `chainer.grad` of one function, which is all there is: without the search for what else lies between.
+
+    given: the gradients by the nodes of the outputs.
+    """
+    targets = {x.node: [] for x in wanted}
+    indexes = tuple([i for i, node in enumerate(function.inputs) if node in targets])
+    gradients = tuple([given.get(reference()) for reference in function.outputs])
+    with chainer.using_config("enable_backprop", False):
+        backprop_step(function, indexes, gradients, targets, False)
+    return [summed(targets[x.node]) for x in wanted]
+
+
 def run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets: Tuple, uncertain: Tuple, types: Tuple,
              asks: bool, reads: Any, again: Optional[bool]) -> List[Any]:
     """Run Chainer's backward on a tape: the gradients of the targets, their tape, and if asked whether each is there."""
@@ -236,7 +266,9 @@ def run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets:
     if arriving:
         with chainer.using_config("enable_backprop", again):
             sums = [parts[0] if len(parts) == 1 else chainer.functions.add(*parts) for parts in arriving.values()]
-        found = chainer.grad([y.get_variable() for y in arriving], list(wanted), sums, enable_double_backprop=again)
+        function = None if again or changes else _alone(tape, arriving)
+        found = (chainer.grad([y.get_variable() for y in arriving], list(wanted), sums, enable_double_backprop=again)
+                 if function is None else _gradients_of(function, wanted, dict(zip(arriving, sums))))
     zeros = chainer.backend.get_array_module(*wanted).zeros
     results = [zeros(x.shape, x.dtype) if gx is None else gx.array for gx, x in zip(found, wanted)]
     return results + [Tape(wanted + gradients, tuple([gx for gx in found]))] + ([gx is not None for gx in found] if asks else [])

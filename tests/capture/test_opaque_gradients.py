@@ -8,6 +8,7 @@ from against_eager import array, variable
 
 from dy2static import to_static
 from dy2static.lowering.registration import register_lowering
+from dy2static.runtime import opaque
 
 
 class Add(chainer.FunctionNode):
@@ -300,3 +301,26 @@ def test_a_function_of_the_user_reads_the_array_that_a_parameter_has_when_backwa
 
     for eager, compiled in zip(gradients(lambda f: f), gradients(lambda f: to_static(f, backend=backend))):
         np.testing.assert_allclose(compiled, eager, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("function", [Scaled, Product, Both], ids=lambda function: function.__name__)
+def test_one_function_is_differentiated_without_a_search(monkeypatch, function):
+    """Of both outputs, the second alone has a gradient; in debug mode, Chainer's own backward runs."""
+    count, once = [], opaque._gradients_of
+    monkeypatch.setattr(opaque, "_gradients_of", lambda *args: count.append(args) or once(*args))
+    inputs = [array(2, 3, seed=k) for k in range(3 if function is Product else 2)]
+
+    def gradients(w):
+        w.cleargrad()
+        loss = F.sum(function().apply((w, *inputs[1:]))[-1] ** 2)
+        loss.backward()
+        return w.grad.copy()
+    static = to_static(gradients, backend="numpy")
+    expected = gradients(variable(2, 3))
+    for _ in range(3):
+        np.testing.assert_array_equal(static(variable(2, 3)), expected)
+    assert count
+    found = len(count)
+    with chainer.using_config("debug", True):
+        np.testing.assert_array_equal(static(variable(2, 3)), expected)
+    assert len(count) == found
