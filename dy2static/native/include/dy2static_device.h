@@ -179,6 +179,51 @@ template <class Op, class T> static __device__ T dy_reduced(T x, T start)
     return x;
 }
 
+#ifndef DY2STATIC_EMULATED_H
+/* A barrier of one team of a block: of `count` threads that stand side by side, a multiple of 32.  There are at most 15 teams. */
+static __device__ __forceinline__ void dy_team_barrier(int team, int count)
+{
+    asm volatile("bar.sync %0, %1;" : : "r"(team + 1), "r"(count) : "memory");
+}
+#endif
+
+/* As dy_reduced, for each team of `count` threads of a block. */
+template <class Op, int count, class T> static __device__ T dy_reduced_in_team(T x, T start)
+{
+    DY_SHARED(T, part, DY_WARP);
+    const int team = threadIdx.x / count, lane = threadIdx.x % DY_WARP;
+    x = dy_reduced_in_warp<Op>(x, start);
+    if (count == DY_WARP)
+        return x;
+    if (lane == 0)
+        part[threadIdx.x / DY_WARP] = x;
+    dy_team_barrier(team, count);
+    x = lane < count / DY_WARP ? part[team * (count / DY_WARP) + lane] : start;
+    x = dy_reduced_in_warp<Op>(x, start);
+    dy_team_barrier(team, count);                       /* part is used again by the next reduction */
+    return x;
+}
+
+#define DY_MOST_THREADS 512
+
+/* Numbers of the first team of a block become the reductions of those of all teams, in the order of the teams.
+ * All threads of the block come here, at most DY_MOST_THREADS.  count: threads of a team. */
+template <class Op, int count, int N, class T> static __device__ void dy_reduce_over_teams(T (&x)[N])
+{
+    DY_SHARED(T, part, DY_MOST_THREADS * N);
+    #pragma unroll
+    for (int k = 0; k < N; ++k)
+        part[k * DY_MOST_THREADS + threadIdx.x] = x[k];
+    __syncthreads();
+    if (threadIdx.x < count)
+        for (int at = threadIdx.x + count; at < blockDim.x; at += count) {
+            #pragma unroll
+            for (int k = 0; k < N; ++k)
+                x[k] = Op::of(x[k], part[k * DY_MOST_THREADS + at]);
+        }
+    __syncthreads();                                    /* part is used again by the next reduction */
+}
+
 /* Whether an element comes before another one: NaN first, then what is larger, or smaller, then what stands in front.
  * Elements at INT64_MAX are none. */
 template <bool least, class T> static __device__ bool dy_is_before(T a, int64_t at_a, T b, int64_t at_b)

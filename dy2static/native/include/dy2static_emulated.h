@@ -44,6 +44,7 @@ inline std::vector<Fiber> fibers;
 inline std::vector<Warp> warps;
 inline std::map<std::pair<unsigned, const void *>, std::vector<char>> shared_memory;
 inline unsigned current, arrived, block_phase, threads;
+inline unsigned team_arrived[16], team_phase[16];
 inline bool votes[2];
 inline dim3 grid_dim, block_dim, block_index, thread_index;
 inline jmp_buf scheduler;
@@ -80,7 +81,18 @@ inline void sync(int line) {
     f.waits = 0;
 }
 
-/* The same, where each thread gets whether anything was true for one of them. */
+/* A barrier of some warps of a block, as many as these threads are. */
+inline void sync_team(unsigned number, unsigned size, int line) {
+    Fiber &f = fibers[current];
+    if (!number || number >= 16 || size % WARP) fail("a barrier that CUDA does not have", line);
+    f.line = line; f.waits = 1;
+    const unsigned mine = team_phase[number];
+    if (++team_arrived[number] == size) { team_arrived[number] = 0; ++team_phase[number]; }
+    while (team_phase[number] == mine && !message[0]) leave();
+    f.waits = 0;
+}
+
+/* The same as sync, where each thread gets whether anything was true for one of them. */
 inline bool sync_any(bool is, int line) {
     const unsigned mine = block_phase & 1;
     if (!arrived) votes[mine] = false;
@@ -132,8 +144,17 @@ inline void shuffle(std::vector<unsigned> &numbers, uint64_t &state) {
     }
 }
 
+/* How many barriers and shuffles threads have passed in a block. */
+inline unsigned passed() {
+    unsigned count = block_phase;
+    for (const Warp &w : warps) count += w.phase;
+    for (unsigned phase : team_phase) count += phase;
+    return count;
+}
+
 inline void run_block(std::vector<unsigned> &order, int how, uint64_t &random) {
     shared_memory.clear(); arrived = 0; block_phase = 0;
+    for (int k = 0; k < 16; ++k) team_arrived[k] = team_phase[k] = 0;
     warps.assign((threads + WARP - 1) / WARP, Warp{});
     for (Fiber &f : fibers) {
         f.stack.resize(STACK); f.started = f.done = false; f.waits = f.line = 0;
@@ -143,12 +164,9 @@ inline void run_block(std::vector<unsigned> &order, int how, uint64_t &random) {
     }
     for (unsigned left = threads; left && !message[0];) {
         if (how >= 2) shuffle(order, random);
-        unsigned before = left, phase = block_phase, lanes = 0;
-        for (Warp &w : warps) lanes += w.phase;
+        const unsigned before = left, phases = passed();
         for (unsigned k : order) if (!fibers[k].done) { resume(k); left -= fibers[k].done; }
-        unsigned now = 0;
-        for (Warp &w : warps) now += w.phase;
-        if (left && left == before && phase == block_phase && lanes == now)      /* all have run until they wait */
+        if (left && left == before && phases == passed())                        /* all have run until they wait */
             for (unsigned k : order) if (!fibers[k].done) {
                 current = k; fail(fibers[k].waits == 2 ? "a shuffle that not all lanes reach" : "a barrier that not all threads reach", fibers[k].line); }
     }
@@ -194,6 +212,7 @@ extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsign
 #define blockIdx emu::block_index
 #define threadIdx emu::thread_index
 #define __syncthreads() emu::sync(__LINE__)
+#define dy_team_barrier(team, count) emu::sync_team((team) + 1, count, __LINE__)
 #define __syncthreads_or(is) emu::sync_any(is, __LINE__)
 #define __ballot_sync(mask, is) emu::ballot(mask, is, __LINE__)
 #define __ffs(bits) __builtin_ffs((int)(bits))

@@ -76,19 +76,27 @@ class LineText(VectorText):
         return turns * ceiling(self.width * itemsize, 4)
 
     def _early(self) -> List[List[Key]]:
-        """What a thread loads before each sweep, all at once: what later sweeps also read, and the rest if registers suffice."""
+        """What a thread loads before each sweep, all at once: what later sweeps also read, and the rest if registers suffice.
+
+        If they suffice for what all sweeps read, it is loaded before the first one: memory is waited for once.  What the nest
+        itself stores is loaded later.
+        """
         assert self.last is not None
         keys = keys_of(self.nest, self.last, self.width, self.function)
         order = {(value, at): None for value, at, _ in accesses(self.nest)}
+        stored = {value for value, _, is_store in accesses(self.nest) if is_store}
+        first = [key for key in order if key[0] not in stored and any(key in here for here in keys)]
+        if sum(self._words(self.turns, array.dtype.itemsize) for array, _ in first) > _WORDS:
+            first = []
         found: List[List[Key]] = []
-        held: Dict[Key, None] = {}
+        held: Dict[Key, None] = dict.fromkeys(first)
         for number, here in enumerate(keys):
             lasting = [key for key in order if key in here and key not in held and any(key in later for later in keys[number + 1:])]
             once = [key for key in order if key in here and key not in held and key not in lasting]
             held.update(dict.fromkeys(lasting))
             words = sum(self._words(self.turns, array.dtype.itemsize) for array, _ in (*held, *once))
             found.append([*lasting, *(once if words <= _WORDS else ())])
-        return found
+        return [[*first, *found[0]], *found[1:]]
 
     def hold(self, name: str, dtype: Any) -> str:
         """Declare registers for the elements of a thread; gives the one of the element at hand.  Only with ``turns``."""

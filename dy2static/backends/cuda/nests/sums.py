@@ -144,8 +144,7 @@ class Sums(VectorText):
             kernel.close()
         parts = self.store(cuts, columns, inside)
         kernel.launch(late(product, blocks, cuts), _THREADS)
-        for total, number in parts.items():
-            join(self.function, total, number, cuts)
+        join(self.function, parts, cuts)
 
     def start(self, summed: Number) -> None:
         """Registers for the sums.  summed: elements of each sum of a block."""

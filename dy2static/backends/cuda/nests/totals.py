@@ -1,23 +1,24 @@
 """Kernels of nests with reductions that are ready when the whole nest is over."""
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Tuple
+import functools
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ....ir.dims import Size, not_below
 from ....ir.graph import Value
 from ...loops.ir import Axis, LoopNest, Reduction, Sweep
-from ..program.sizes import Number, ceiling, product
+from ..program.sizes import Number, ceiling, product, settled
 from ..text.dtypes import computed, memory_type, register_type
 from ..text.function import FunctionText, size_of
-from ..text.indices import split_index
+from ..text.indices import offset_text, split_index
 from .lines import LineText
 from .statements import address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
 from .vectors import step_of, width_of
 
 WARP = 32
 
-#: Most threads of a block.
-_THREADS = 256
+#: Most threads of a row, and of a block: several teams of threads may each have a row, but no more than there are barriers for.
+_THREADS, _MOST_THREADS, _TEAMS = 256, 512, 8
 
 #: Blocks that share the rows of a nest with totals, and elements for each one of a sum of its own.
 _BLOCKS, _SUMMED = 528, 4
@@ -29,9 +30,9 @@ _SHARED = 40960
 _WIDE = 1 << 20
 
 
-def _step(rows: int, elements: int, summed: int) -> int:
-    """How many rows are one block's.  summed: the elements of all sums."""
-    return ceiling(rows, max(1, min(rows, _BLOCKS, elements // (_SUMMED * summed))))
+def _step(rows: int, elements: int, summed: int, teams: int) -> int:
+    """How many rows are one block's: the same number for each of its teams.  summed: the elements of all sums."""
+    return ceiling(ceiling(rows, max(1, min(rows, _BLOCKS, elements // (_SUMMED * summed)))), teams) * teams
 
 
 def _threads(size: int, width: int) -> int:
@@ -66,13 +67,19 @@ def totals_width(nest: LoopNest, function: FunctionText) -> int:
 class Totals(LineText):
     """Blocks go over rows and have sums of their own.
 
-    If a thread has few elements of a row, the sums of these elements grow in registers.
+    If a thread has few elements of a row, the sums of these elements grow in registers.  If all sums do, a block has several teams
+    of threads, each of which goes over rows of its own: while one waits for memory or at a barrier, others compute.
     """
 
     def __init__(self, nest: LoopNest, function: FunctionText, width: int):
         self.rows, self.serial, self.along = loops_of(nest)
         self.grown: Dict[Reduction, str] = {}               # registers of totals: one for each element of a thread
         super().__init__(nest, function, width, (self.along,), function.late(_threads, self.along.size, width), "threadIdx.x")
+        if self.turns and len(self._apart()) == len(nest.totals):
+            self.teams = min(_TEAMS, _MOST_THREADS // settled(self.threads))
+            self.lane = f"threadIdx.x % {self.threads}"
+        else:
+            self.teams = 1
 
     def _words_lasting(self, turns: int) -> int:
         """The registers that a thread needs for what it reads again and what it sums."""
@@ -92,22 +99,21 @@ class Totals(LineText):
         nest, kernel = self.nest, self.kernel
         rows, late = count_of(self.rows), self.function.late
         summed = late(lambda *sizes: sum(sizes), *[size_of(total.value) for total in nest.totals])
-        step = late(_step, rows, rows * count_of(self.serial) * self.along.size, summed)
+        step = late(_step, rows, rows * count_of(self.serial) * self.along.size, summed, self.teams)
         self.blocks = late(ceiling, rows, step)
-        self.once = "if (threadIdx.x == 0) "
+        self.once = f"if ({self.lane} == 0) "
         self.start_totals()
         self.buffers()
+        first, by = (f"begin + threadIdx.x / {self.threads}", f"row += {self.teams}") if self.teams > 1 else ("begin", "++row")
         kernel.line(f"const dy_index begin = (dy_index)blockIdx.x * {step};")
         kernel.line(f"const dy_index end = begin + {step} < {rows} ? begin + {step} : {rows};")
-        kernel.open("for (dy_index row = begin; row < end; ++row) {")
+        kernel.open(f"for (dy_index row = {first}; row < end; {by}) {{")
         split_index(kernel, "row", *sizes_and_names(self.rows))
         self.row(self.sweep)
         kernel.close()
         self.store_grown()
-        kernel.launch(self.blocks, self.threads, _THREADS)
-        for total in nest.totals:
-            if self.is_joined(total.value):
-                join(self.function, total, self.private[total.value], self.blocks)
+        kernel.launch(self.blocks, late(product, self.threads, self.teams), _THREADS)
+        join(self.function, {total: self.private[total.value] for total in nest.totals if self.is_joined(total.value)}, self.blocks)
 
     def is_joined(self, value: Value) -> bool:
         """Whether a kernel of its own writes a result: of several blocks, or in another dtype than sums grow in."""
@@ -129,12 +135,14 @@ class Totals(LineText):
                 self.grow(total)
                 continue
             kernel.line(f"for (dy_index k = threadIdx.x; k < {size}; k += blockDim.x) {name}[k] = {start_of(total)};")
-        kernel.line("__syncthreads();")
+        if len(self.grown) < len(self.nest.totals):
+            kernel.line("__syncthreads();")
 
     def grow(self, total: Reduction) -> None:
         """Registers for the elements of a total that belong to a thread."""
         kernel, name = self.kernel, self.kernel.variable()
-        self.grown[total] = self.hold(name, total.value.dtype)
+        self.grown[total] = name
+        self.hold(name, total.value.dtype)
         kernel.line("#pragma unroll")
         first = f"{name}[k / {self.width}][k % {self.width}]"
         kernel.line(f"for (int k = 0; k < {self.turns * self.width}; ++k) {first} = {start_of(total)};")
@@ -144,12 +152,19 @@ class Totals(LineText):
         if not self.grown:
             return
         kernel = self.kernel
+        if self.teams > 1:
+            kernel.line("#pragma unroll")
+            kernel.open(f"for (int t = 0; t < {self.turns}; ++t) {{")
+            for total, name in self.grown.items():
+                kernel.line(f"dy_reduce_over_teams<dy_{total.op}, {self.threads}>({name}[t]);")
+            kernel.close()
+            kernel.line(f"if (threadIdx.x >= {self.threads}) return;")
         self.turn()
         kernel.line("#pragma unroll")
         kernel.open(f"for (int e = 0; e < {self.width}; ++e) {{")
         kernel.line(f"const dy_index {self.along.name} = k + e;")
         for total, name in self.grown.items():
-            kernel.line(f"{self.target(total)} = {name};")
+            kernel.line(f"{self.target(total)} = {name}[t][e];")
         kernel.close()
         kernel.close()
 
@@ -192,11 +207,17 @@ class Totals(LineText):
         for reduction in sweep.of_rows:
             self.finish(reduction, "dy_reduced")
 
+    def reduced(self, reduction: Reduction, function: str) -> str:
+        if self.teams == 1:
+            return super().reduced(reduction, function)
+        name = self.sums[reduction]
+        return f"{function}_in_team<dy_{reduction.op}, {self.threads}>({name}, (decltype({name})){start_of(reduction)})"
+
     def accumulate(self, reduction: Reduction, operand: str) -> None:
         if reduction in self.sums:
             super().accumulate(reduction, operand)
         elif reduction in self.grown:
-            name = self.grown[reduction]
+            name = f"{self.grown[reduction]}[t][{self.element}]"
             self.kernel.line(f"{name} = {combined(reduction, name, tested(reduction, operand))};")
         else:                                               # the same thread comes to the same element each time
             target = self.target(reduction)
@@ -209,29 +230,43 @@ class Totals(LineText):
         return f"{self.mine[reduction.value]}[{address_of(reduction.address)}{more}]"
 
 
-def join(function: FunctionText, total: Reduction, number: int, count: Number) -> None:
-    """One more kernel: what so many blocks have summed, added up in a fixed order.  number: the pointer to their sums.
+def join(function: FunctionText, totals: Mapping[Reduction, int], count: Number) -> None:
+    """Add up what so many blocks have summed, in a fixed order; sums of one kind and size are one more kernel.
 
-    A warp adds up what one thread would read for long.
+    totals: with the pointer to the sums of the blocks.  A warp adds up what one thread would read for long.
     """
-    function.either(function.late(lambda count: count >= WARP, count), lambda: _join(function, total, number, count, True),
-                    lambda: _join(function, total, number, count, False))
+    alike: Dict[Tuple[str, Size, Any], Dict[Reduction, int]] = {}
+    for total, number in totals.items():
+        alike.setdefault((total.op, size_of(total.value), total.value.dtype), {})[total] = number
+    for together in alike.values():
+        function.either(function.late(lambda count: count >= WARP, count), functools.partial(_join, function, together, count, True),
+                        functools.partial(_join, function, together, count, False))
 
 
-def _join(function: FunctionText, total: Reduction, number: int, count: Number, are_many: bool) -> None:
-    value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
-    kernel = function.elements(size * WARP if are_many else size)
-    if are_many:
-        kernel.line(f"const dy_index at = k / {WARP};")
-    begin, step, at = (f"k % {WARP}", WARP, "at") if are_many else ("0", 1, "k")
-    sums = kernel.pointer(number, type)
-    function.used(number)
-    kernel.line(f"{type} all = {start_of(total)};")
-    more = combined(total, "all", f"{sums}[(dy_index)b * {size} + {at}]")
+def _join(function: FunctionText, totals: Mapping[Reduction, int], count: Number, are_many: bool) -> None:
+    first, size = next(iter(totals)), size_of(next(iter(totals)).value)
+    type, each = register_type(first.value.dtype), size * WARP if are_many else size
+    kernel = function.elements(each * len(totals))
+    sums = []
+    for number in totals.values():
+        sums.append(kernel.pointer(number, type))
+        function.used(number)
+    results = [kernel.memory(total.value, True) for total in totals]
+    begin, step, at = (f"k % {WARP}", WARP, f"k / {WARP}") if are_many else ("0", 1, "k")
+    if len(totals) > 1:
+        kernel.line(f"const int which = (int)(k / {offset_text(each)});")
+        at = f"{at} - which * {offset_text(size)}"
+    kernel.line(f"const dy_index at = {at};")
+    kernel.line(f"const {type} *const sums = {_chosen(sums)};")
+    kernel.line(f"{type} all = {start_of(first)};")
+    more = combined(first, "all", f"sums[(dy_index)b * {size} + at]")
     kernel.line(f"for (int b = {begin}; b < {count}; b += {step}) all = {more};")
     if are_many:
-        kernel.line(f"all = dy_reduced_in_warp<dy_{total.op}>(all, all);")
-        kernel.line(f"if (k % {WARP} == 0) {kernel.memory(value, True)}[at] = all;")
-    else:
-        kernel.line(f"{kernel.memory(value, True)}[k] = all;")
-    function.launch_elements(kernel, size * WARP if are_many else size)
+        kernel.line(f"all = dy_reduced_in_warp<dy_{first.op}>(all, all);")
+    kernel.line(f"{f'if (k % {WARP} == 0) ' if are_many else ''}({_chosen(results)})[at] = all;")
+    function.launch_elements(kernel, each * len(totals))
+
+
+def _chosen(names: Sequence[str]) -> str:
+    """The one of these pointers whose number is ``which``."""
+    return "".join([f"which == {k} ? {name} : " for k, name in enumerate(names[:-1])]) + names[-1]
