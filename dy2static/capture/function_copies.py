@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import copy
 import copyreg
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 import chainer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def copied_function(calls: Calls, function: Any, item: Any) -> Any:
     """``copy.copy(item)``: of a function of Chainer's that was never applied, a node with the user's arrays in it."""
-    _check_reducers(calls)
+    _check_reducers(calls, [copyreg.dispatch_table.get(type(item.real if isinstance(item, SymbolicObject) else item))])
     if type(item) is not SymbolicObject or not _is_template(item.real):
         return calls.native(function)(item)
     heap = calls.capture.heap
@@ -34,13 +34,13 @@ def copied_function(calls: Calls, function: Any, item: Any) -> Any:
 
 def copied_deeply(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> Any:
     """``copy.deepcopy(item)``, also with a memo."""
-    _check_reducers(calls)
+    _check_reducers(calls, copyreg.dispatch_table.values())         # whatever the item holds is copied, too
     return calls.native(function)(*args, **kwargs)
 
 
-def _check_reducers(calls: Calls) -> None:
-    """Stop where `copyreg` has functions of the user's, which `copy` calls unseen."""
-    if any(map(is_of_user, copyreg.dispatch_table.values())):
+def _check_reducers(calls: Calls, reducers: Iterable[Any]) -> None:
+    """Stop where these functions, which `copyreg` has and `copy` calls unseen, are the user's."""
+    if any([reducer is not None and is_of_user(reducer) for reducer in reducers]):
         calls.capture.abort("`copy` calls a function that is registered with `copyreg`")
 
 

@@ -15,6 +15,7 @@ from .differentiation.requires_grad_flow import deciding_values, requires_grad_i
 from .differentiation.segments import Segment, segments
 from .extract import leading_from, with_read_inputs
 from .fast_random import fast_random
+from .marks import erase_marks
 from .memory.rematerialize import Saving, mark_recomputed, schedule_late
 from .pipelines import FAST_RANDOM, KEEPS, RECOMPUTES, Pass, Pipeline, Pipelines, Setting, named, run
 from .pretranspose import pretranspose
@@ -36,8 +37,10 @@ BACKWARD = Pipeline("backward", "a graph with its gradients, to what is left to 
     Pass(with_read_inputs, reads=("available",)),       # behind the clean-up, which may leave inputs that nothing reads
     Pass(schedule_late, RECOMPUTES, ("arriving",))))
 
-#: What every backend does first with a graph that is about to be run: memory for speed, so not where memory is to be saved.
-TOGETHER = (Pass(batch_products, KEEPS, ("saved",)), Pass(weight_gradients, KEEPS, ("saved",)))
+#: What every backend does first with a graph that is about to be run.  The last two spend memory on speed, so not where memory is
+#: to be saved.
+TOGETHER = (
+    Pass(erase_marks, reads=("saved",)), Pass(batch_products, KEEPS, ("saved",)), Pass(weight_gradients, KEEPS, ("saved",)))
 
 __all__ = ["BACKWARD", "BY_OPERAND", "CLEAN", "Gradients", "JointPartition", "OPTIMIZE", "Pass", "Pipeline", "Pipelines",
            "Saving", "Segment", "Setting", "TOGETHER", "autodiff", "deciding_values", "mark_recomputed", "named",

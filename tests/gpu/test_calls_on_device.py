@@ -43,9 +43,18 @@ NOT_COMPARED = ("roi_", "softmax_cross_entropy soft ignored", "max_pooling_3d", 
                 "batch_inv (0")
 
 
-def is_compared(case):
+#: Chainer's CUDA kernels of these cannot be compiled for float16, or refuse its float32 weights: an error in eager mode.
+ONLY_COMPILED_IN_HALF = ("negative_sampling", "softmax_cross_entropy weighted images")
+
+#: Chainer's CUDA kernels of these compute in float32, also in float64 (docs/gpu.md).
+SINGLE = ("upsampling_2d", "local_response_normalization", "negative_sampling")
+
+
+def is_compared(case, dtype):
     """Whether a row of the table of calls is compared."""
-    return not str(case).startswith(NOT_COMPARED) and "'ignore_label': 2" not in str(case)
+    name = str(case)
+    return not name.startswith(NOT_COMPARED) and "'ignore_label': 2" not in name and not (
+        dtype == "e" and name.startswith(ONLY_COMPILED_IN_HALF))
 
 
 class OnDevice(call_matrix.Call):
@@ -76,7 +85,8 @@ def check_call(number, backend, dtype):
     for seed, strided in ((0, False), (1, True)):
         eager = OnDevice(case.function, case, dtype, seed, strided).of_host()
         compiled = OnDevice(static, case, dtype, seed, strided).of_host()
-        call_matrix.compare(eager, compiled, tolerance(call_matrix.TOLERANCE[np.dtype(dtype).name]))
+        least = np.dtype("f" if dtype == "d" and str(case).startswith(SINGLE) else dtype).name
+        call_matrix.compare(eager, compiled, tolerance(call_matrix.TOLERANCE[least]))
         assert eager.places == compiled.places, "the arrays are on other devices"
     return eager
 
@@ -87,7 +97,7 @@ def check_calls(part, backend, dtype):
     for number in range(part, len(call_matrix.ROWS), PARTS):
         case = call_matrix.ROWS[number]
         try:
-            if is_compared(case) and dtype in case.dtypes:
+            if is_compared(case, dtype) and dtype in case.dtypes:
                 check_call(number, backend, dtype)
         except Exception as error:
             problems.append(f"row {number}, {case}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from emulated_graphs import array, case, graph_of, results
 
-from dy2static import ops
+from dy2static import ops, passes
+from dy2static.backends.cuda import picks_first
+from dy2static.backends.cuda.emit import REGION
 from dy2static.backends.cuda.launches import updates
 from dy2static.backends.cuda.launches.region import DeviceRegion
 from dy2static.backends.cuda.nests import elements, lines, rows
@@ -161,6 +163,51 @@ def test_rows_and_totals_in_registers(dtype, most, are_held, monkeypatch):
     cases = [case(function, array(*size, dtype=dtype)) for size in sizes for function in (totals, normalized)]
     assert all(("[t][" in one.text) == are_held for one in cases)
     results(cases)
+
+
+def gradient_of_rows(x):
+    """What the gradient of a normalization is like: sums of rows, and sums of columns before and behind them."""
+    y = x - ops.mean(x * x, axis=(1,), keepdims=True)
+    z = ops.tanh(y) * ops.sum(y, axis=(1,), keepdims=True)
+    return z, *[ops.sum(part, axis=(0,), keepdims=False) for part in (x, y * x, z)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_blocks_with_sums_of_columns_go_over_several_rows_at_once(dtype):
+    """Teams of one and several warps, with elements to spare; sums of one size are added up by one kernel."""
+    sizes = [(40, 33), (100, 8), (9, 512), (70, 250), (26, 1024)]
+    cases = [case(gradient_of_rows, array(*size, dtype=dtype)) for size in sizes]
+    for one in cases:
+        assert "dy_reduce_over_teams" in one.text and one.text.count("which ==") in (0, 4)
+    assert sum("which ==" in one.text for one in cases) >= 3
+    results(cases)
+
+
+def test_ranges_are_computed_where_they_are_read():
+    def function(x):
+        places = ops.arange(start=3, stop=3 + 2 * x.shape[1], step=2, dtype="int32")
+        return ops.where(ops.equal(ops.broadcast_to(places, shape=x.shape), 7), x, 0.0), ops.sum(places, axis=(0,), keepdims=False)
+    one = case(function, array(5, 6))
+    assert len(one.region.function.launches) == 2
+    results([one])
+
+
+def loss_of_labels(x, bias, labels):
+    scores = ops.log_softmax(x + ops.broadcast_to(bias, shape=x.shape), axis=1)
+    return ops.take_along(scores, labels, axis=1), ops.exp(scores)
+
+
+def test_few_elements_are_picked_of_what_results_are_made_of(monkeypatch):
+    """The kernel of the rows need not store what one element of each row is picked of."""
+    arrays = array(7, 40), array(40, seed=1), np.arange(7).reshape(7, 1) * 5
+    cases, picked = [], []
+    for least in (picks_first._LEAST, 1):
+        monkeypatch.setattr(picks_first, "_LEAST", least)
+        cases.append(case(loss_of_labels, *arrays))
+        graph = passes.run(REGION, cases[-1].graph)
+        picked.append([node.inputs[0] in graph.inputs for node in graph.nodes if node.op.name == "take_along"])
+    found = results(cases)
+    assert picked == [[False], [True]] and [a.tobytes() for a in found[0]] == [a.tobytes() for a in found[1]]
 
 
 def scaled(x):

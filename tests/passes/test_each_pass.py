@@ -22,6 +22,7 @@ from dy2static.passes.differentiation.autodiff import autodiff
 from dy2static.passes.differentiation.partition_joint import partition_joint
 from dy2static.passes.differentiation.requires_grad_flow import deciding_values, requires_grad_in_run
 from dy2static.passes.extract import extract
+from dy2static.passes.marks import erase_marks
 from dy2static.passes.memory.aliases import held_values
 from dy2static.passes.memory.rematerialize import Saving, mark_recomputed, schedule_late
 from dy2static.passes.pretranspose import pretranspose
@@ -57,6 +58,17 @@ def test_dce_drops_what_no_output_reads():
     graph = build(lambda x: (ops.tanh(x), ops.exp(x)), (3,))
     assert names(eliminate_dead(graph.with_(outputs=graph.outputs[:1]))) == ["tanh"]
     assert eliminate_dead(graph) is graph
+
+
+def test_marks_for_gradients_read_nothing_more_once_a_graph_is_about_to_run():
+    """What is saved for a backward stays."""
+    graph = build(lambda x, y: ops.tanh(ops.attached(ops.neg(x), ops.exp(y))), (3,), (3,))
+    (log,) = [node.outputs[0] for node in graph.nodes if node.op.name == "exp"]
+    assert names(erase_marks(graph)) == ["neg", "identity", "tanh"]
+    assert names(erase_marks(graph, saved=(log,))) == ["neg", "exp", "identity", "tanh"]
+    same_numbers(graph, erase_marks(graph))
+    plain = build(ops.tanh, (3,))
+    assert erase_marks(plain) is plain
 
 
 def test_dce_looks_once_through_a_branch_with_many_operands(monkeypatch):

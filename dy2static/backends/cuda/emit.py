@@ -29,10 +29,14 @@ from .kernels.windows import WINDOWS
 from .kernels.writes import WRITES, is_taken
 from .nests.parallel import at_once
 from .nests.render import reduces, render
+from .picks_first import picks_first
 from .program.steps import DeviceFunction, OpenFunction
 from .text.dtypes import expression, memory_type
 from .text.function import FunctionText, Planner, no_plan
 from .views_first import views_first
+
+#: Ops whose elements kernels may compute from their places, and views that these may go through.
+_INLINE: Mapping[str, Collection[str]] = {"philox": (), "arange": ("reshape", "broadcast_to")}
 
 #: Tables up to this size stand in the text of kernels.
 _LARGEST_TABLE = 64
@@ -40,7 +44,8 @@ _LARGEST_TABLE = 64
 #: What a region goes through before it becomes kernels.
 REGION = Pipeline("cuda region", "a part of a graph for a GPU, before it becomes kernels", (
     Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False), Pass(with_counts, is_verified=False),
-    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False), Pass(views_first, is_verified=False)))
+    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False), Pass(views_first, is_verified=False),
+    Pass(picks_first, is_verified=False)))
 
 
 def supported(node: Node) -> bool:
@@ -113,9 +118,9 @@ def write(graph: Graph, plan: Planner = no_plan, wide: bool = False) -> Union[De
     function = FunctionText(graph, plan, wide)
     made = {v for node in graph.nodes for v in node.outputs}
     read_by = _readers(graph)
-    function.draws = {node.outputs[0]: node for node in graph.nodes if node.op.name == "philox" and all(
-        reader is not None and _is_loop(reader) for reader in read_by[node.outputs[0]])}
-    fused = _fused(function, [node for node in graph.nodes if node.outputs[0] not in function.draws], read_by)
+    function.inline = {node.outputs[0]: node for node in graph.nodes if node.op.name in _INLINE and _is_for_loops(
+        node.outputs[0], read_by, _INLINE[node.op.name])}
+    fused = _fused(function, [node for node in graph.nodes if node.outputs[0] not in function.inline], read_by)
     copied = []
     for number, value in enumerate(graph.outputs, start=function.first_output):
         place = function.places.of(value)
@@ -158,7 +163,7 @@ def _fused(function: FunctionText, nodes: Sequence[Node], read_by: Mapping[Value
     found = [finish_of(function, fused, readers, part, following) for part, following in zip(fused.parts, fused.parts[1:])]
     finishes = [finish for finish in found if finish is not None]
     absent = {v for finish in finishes for node in (finish.node, *finish.group.nodes[:-1]) for v in node.outputs}
-    return recompute(fused, function.places, at_once, {*absent, *function.draws}, [finish.group for finish in finishes])
+    return recompute(fused, function.places, at_once, {*absent, *function.inline}, [finish.group for finish in finishes])
 
 
 def _put_in_place(function: FunctionText, fused: Run) -> None:
@@ -171,6 +176,12 @@ def _put_in_place(function: FunctionText, fused: Run) -> None:
             join_in_place(function, node, made)
         for node in copies:
             multiply_in_place(function, node, made)
+
+
+def _is_for_loops(value: Value, read_by: Mapping[Value, Collection[Optional[Node]]], views: Collection[str]) -> bool:
+    """Whether loop nests alone read a value, or views of it with these names; a broadcast view is none to look through again."""
+    return all(reader is not None and (_is_loop(reader) or reader.op.name in views and _is_for_loops(
+        reader.outputs[0], read_by, () if reader.op.name == "broadcast_to" else views)) for reader in read_by.get(value, ()))
 
 
 def _is_loop(node: Node) -> bool:

@@ -53,7 +53,7 @@ class _Part(NamedTuple):
         place = function.places.of(self.operand)
         base = place.base
         is_own = place.whole and base.ndim > 0 and base in made.makers and base.dtype == self.target.base.dtype
-        is_free = not (base in function.places.constants or base in function.draws or base in function.joined
+        is_free = not (base in function.places.constants or base in function.inline or base in function.joined
                        or function.has_memory(base))
         if not is_own or not is_free:
             return False

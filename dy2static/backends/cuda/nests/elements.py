@@ -87,7 +87,7 @@ def tiled_axis(nest: LoopNest, function: FunctionText) -> int:
     axes = _axes(nest)
     if not axes:
         return -1
-    found = [(address, is_store) for value, address, is_store in accesses(nest) if value not in function.draws]
+    found = [(address, is_store) for value, address, is_store in accesses(nest) if value not in function.inline]
     steps = [[step_of(address, axis.name) for axis in axes] for address, _ in found]
     if any(is_store and apart[-1] != 1 for (_, is_store), apart in zip(found, steps)):
         return -1

@@ -239,7 +239,8 @@ def join(function: FunctionText, totals: Mapping[Reduction, int], count: Number)
     for total, number in totals.items():
         alike.setdefault((total.op, size_of(total.value), total.value.dtype), {})[total] = number
     for together in alike.values():
-        function.either(function.late(lambda count: count >= WARP, count), functools.partial(_join, function, together, count, True),
+        function.either(function.late(lambda count: count >= WARP, count),
+                        functools.partial(_join, function, together, count, True),
                         functools.partial(_join, function, together, count, False))
 
 

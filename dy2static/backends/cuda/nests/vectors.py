@@ -87,7 +87,7 @@ class VectorText(NestText):
             return super().text(expression)
         key = expression.array, expression.address
         step = step_of(expression.address, self.last.name)
-        if key not in self.loads and (self.width == 1 or step != 1 or expression.array in self.function.draws):
+        if key not in self.loads and (self.width == 1 or step != 1 or expression.array in self.function.inline):
             more = f" + e * {step}" if step and self.width > 1 else ""
             return self.kernel.read(expression.array, address_of(expression.address) + more)
         if key not in self.loads:
@@ -102,7 +102,7 @@ def width_of(nest: LoopNest, last: Axis, function: FunctionText) -> int:
         step = step_of(address, last.name)
         if step is None or is_store and step != 1:
             return 1
-        if step == 1 and value not in function.draws:
+        if step == 1 and value not in function.inline:
             widest = max(widest, value.dtype.itemsize)
     return min(_MOST, _BYTES // widest) if widest else 1
 
@@ -145,7 +145,7 @@ def keys_of(nest: LoopNest, last: Axis, width: int, function: FunctionText) -> L
     """What each sweep loads that a thread can hold in registers: ``width`` elements at a time, other ones in each turn."""
     def is_held(load: Load) -> bool:
         step = step_of(load.address, last.name)
-        return load.array not in function.draws and (step != 0 if width == 1 else step == 1)
+        return load.array not in function.inline and (step != 0 if width == 1 else step == 1)
     return [{(load.array, load.address) for statement in sweep.body for load in loads_of(statement) if is_held(load)}
             for sweep in nest.sweeps]
 

@@ -106,15 +106,21 @@ class KernelText:
         return self.pointer(self.function.pointer(value), memory_type(value.dtype) or "", writes)
 
     def read(self, value: Value, address: str) -> str:
-        """An element of a value in memory, or of a draw, as a number in a register."""
-        if value in self.function.draws:
-            return self.drawn(self.function.draws[value], address)
+        """An element of a value in memory, or of one that this kernel computes, as a number in a register."""
+        node = self.function.inline.get(value)
+        if node is not None:
+            return self.drawn(node, address) if node.op.name == "philox" else self.counted(node, address)
         return loaded(f"{self.memory(value)}[{address}]", value.dtype)
 
     def drawn(self, node: Node, address: str) -> str:
         """An element of a draw."""
         attrs, (key,), (value,) = node.attrs, node.inputs, node.outputs
         return f"dy_{attrs['function']}_{c_suffix(value.dtype)}({self.memory(key)}, {attrs['number']}, {address})"
+
+    def counted(self, node: Node, address: str) -> str:
+        """An element of a range."""
+        attrs, type = node.attrs, register_type(node.outputs[0].dtype)
+        return f"({type})({attrs['start']} + ({type})({address}) * ({attrs['step']}))"
 
     def number(self, value: Value) -> str:
         """A value of no dimensions: a constant, what the kernel has computed, or what is in memory."""
@@ -163,7 +169,8 @@ class FunctionText:
     """The steps of one function while they are written.
 
     plan: how cuDNN computes a convolution, None where it does not.  needed: the values that must be in memory at present.
-    nodes: what the steps compute that are added at present.  draws: what each kernel that reads it computes itself, from a key.
+    nodes: what the steps compute that are added at present.  inline: what each kernel that reads it computes itself, from the place
+    of an element: draws, and ranges.
     joined: values that are made as parts of other ones.  is_open: whether only the run knows some sizes; wide: then also for very
     large arrays.  wanted: whether the steps that are added at present are taken.
     """
@@ -180,7 +187,7 @@ class FunctionText:
         self.kernels: Dict[str, Kernel] = {}
         self.steps: List[Step] = []
         self.needed: AbstractSet[Value] = frozenset()
-        self.draws: Dict[Value, Node] = {}
+        self.inline: Dict[Value, Node] = {}
         self.joined: Dict[Value, Joined] = {}
         self.clock = 0
         self.nodes: Tuple[Node, ...] = ()
