@@ -182,7 +182,7 @@ def test_imports_point_down():
 
 
 #: The folders and files of the CUDA backend: imports point up in this list, or stay in one folder.
-CUDA = ("program", "text", "nests", "kernels", "counts", "views_first", "emit", "partition", "draws", "launches", "backend")
+CUDA = ("program", "text", "nests", "kernels", "counts", "views_first", "picks_first", "emit", "partition", "draws", "launches", "backend")
 
 
 def test_imports_in_the_cuda_backend_point_down():
