@@ -376,3 +376,8 @@ def unchained(x):
     print(y.array.sum(), y)
     y.unchain()  # <-
     return y * x
+
+
+def gradient_of_a_number(x):
+    y = F.sum(x * 2)
+    return chainer.grad([y], [x, 3])  # <-

@@ -13,6 +13,7 @@ from ..errors import Location
 from ..heap.dict_shadows import as_key
 from ..heap.global_state_guard import is_other
 from ..heap.ownership import is_altered
+from ..heap.wording import a_type
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..lowering.registration import registered
@@ -147,7 +148,7 @@ class ChainerCalls:
                 return OPS["stop_gradient"](array.now()), False
             return array.now(), requires_grad
         if type(array) is not np.ndarray or requires_grad:
-            self.capture.abort(f"a {type(array).__name__} made inside a library function is differentiated")
+            self.capture.abort(f"{a_type(array)} made inside a library function is differentiated")
         return OPS["constant"](value=array), False
 
     def _lowered(self, node: chainer.FunctionNode, values: List[Value], device: str) -> Optional[Tuple[Value, ...]]:

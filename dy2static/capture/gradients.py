@@ -10,7 +10,7 @@ import numpy as np
 
 from ..control_flow.joining import Decided
 from ..errors import CaptureError
-from ..heap.wording import BEFORE_CALL
+from ..heap.wording import BEFORE_CALL, a_type
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..lowering import host, opaque
@@ -165,7 +165,7 @@ class Gradients:
         self.capture.check()
         for variable in variables:
             if not isinstance(variable, SymbolicVariable):
-                self.capture.abort(f"the gradient of a {type(variable).__name__} is asked inside the compiled function")
+                self.capture.abort(f"the gradient of {a_type(variable)} is asked inside the compiled function")
             if "exposed" in variable.__dict__:
                 self.capture.abort(f"a Variable is used after {variable.__dict__['exposed']}, which may have changed it",
                                    of_host=True, whole=True)

@@ -15,7 +15,7 @@ import numpy as np
 from ..heap.object_shadows import ShadowBase, attributes_of
 from ..heap.objects import ShadowMeta, real_class
 from ..heap.ownership import changes_itself, is_immutable, is_library, is_library_class
-from ..heap.wording import type_name
+from ..heap.wording import a_type, type_name
 from ..record.builds import (
     Again,
     Build,
@@ -217,7 +217,7 @@ class Materialiser:
         name = self._open.pop(id(item))
         if id(item) in self._in_itself:
             if not isinstance(made, Fillable):
-                self.capture.abort(f"a {type_name(item)} that contains itself leaves the compiled function")
+                self.capture.abort(f"{a_type(item)} that contains itself leaves the compiled function")
             made = Cycle(name, made)
         self.built[id(item)] = (item, made)
         return made

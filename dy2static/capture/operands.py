@@ -18,7 +18,7 @@ from ..heap.object_shadows import ShadowBase, ShadowModule
 from ..heap.objects import real_class
 from ..heap.ownership import is_library, is_library_class
 from ..heap.set_shadows import ShadowSet
-from ..heap.wording import type_name
+from ..heap.wording import a_type, type_name
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
@@ -223,7 +223,7 @@ class Operands:
         for item, contents in self.handed.values():
             now = contents_of(item)
             if len(now) != len(contents) or any(a is not b for a, b in zip(now, contents)):
-                self.capture.abort(f"a {type_name(item)} that is stored, or given to a call that is not compiled, is changed later")
+                self.capture.abort(f"{a_type(item)} that is stored, or given to a call that is not compiled, is changed later")
 
     def holds_new_container(self, item: Any) -> bool:
         """Whether the item is, or holds, what was made during the capture and can be changed: a list, dict or set, for example."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from ..heap.wording import type_name
+from ..heap.wording import a_type
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
@@ -49,7 +49,7 @@ class StoredContainers:
             operands.append(made)
             return Hole(len(operands) - 1)
         if where is not None and self.capture.root in (where, builder) or where is builder:
-            self.capture.abort(f"a {type_name(item)} that is made here is stored in two places, before different calls that are "
+            self.capture.abort(f"{a_type(item)} that is made here is stored in two places, before different calls that are "
                                "not compiled")
         if id(item) not in self._several:
             self._stored[id(item)] = item, builder, None

@@ -109,6 +109,12 @@ def type_name(item: Any) -> str:
     return _WORDS.get(cls.__name__, cls.__name__.rpartition(".")[2])
 
 
+def a_type(item: Any) -> str:
+    """`type_name` with its article: an int, a list."""
+    name = type_name(item)
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def called_around() -> Optional[str]:
     """The function that the user's running line called, if it is one of Chainer's that belong around a compiled function."""
     frame, called = sys._getframe(1), None

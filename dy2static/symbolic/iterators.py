@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from ..capture_context import Calls, CaptureContext
+from ..heap.wording import a_type
 from ..runtime import dy
 from .elements import Elements
 from .lists import StagedList, as_staged, symbolic_items
@@ -71,7 +72,7 @@ def _zip(calls: Calls, *items: Any, **options: Any) -> Any:
 
 def _known(capture: CaptureContext, item: Any) -> Known:
     if not isinstance(item, (list, tuple, range)):
-        capture.abort(f"`zip` of a list whose length depends on array values and a {type(item).__name__}")
+        capture.abort(f"`zip` of a list whose length depends on array values and {a_type(item)}")
     return Known(capture, item)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from ..heap.wording import type_name
+from ..heap.wording import a_type
 from ..ir.size_texts import described
 from ..runtime.dy import Undefined
 from .array_or_variable import ArrayOrVariable
@@ -34,7 +34,7 @@ def describe(value: Any) -> str:
         return f"a Variable {value.value.type.dtype} {described(value.value.type.shape)}"
     if type(value) is SymbolicArray:
         return f"an array {value.type.dtype} {described(value.type.shape)}"
-    return repr(value) if value is None or type(value) in (bool, int, float, str) else f"a {type_name(value)}"
+    return repr(value) if value is None or type(value) in (bool, int, float, str) else a_type(value)
 
 
 def number_kind(value: Any) -> Optional[str]:

@@ -78,6 +78,7 @@ GOLDEN = {
                         "with `str(error)`",
     "stored_in_loop": "a Variable that is made in a loop or decision on array values is stored or shown there; store it after the loop "
                       "or decision, or show its array (`x.array`)",
+    "gradient_of_a_number": "the gradient of an int is asked inside the compiled function; do it outside of the compiled function",
 }
 
 
