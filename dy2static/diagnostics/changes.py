@@ -184,12 +184,16 @@ class Varying(set):
                 place = kind, family(path)
                 self._places[place] = joined(self._places.get(place, path), path)
 
-    def note_length(self, path: Tuple, *lengths: int) -> None:
-        """Note lengths that a list has had in two calls."""
-        known = self._lengths.setdefault(path, set())
-        known.update(lengths)
-        if len(known) >= _LENGTHS_OF_ONE:
-            self.grown.add(path)
+    def note_length(self, guard: LengthMatch, now: int, of_numbers: bool) -> None:
+        """Note the length that a list has now, and whether it holds floats only, which may be an input as a whole."""
+        path = guard.source.path()
+        if of_numbers:
+            self._add(contents_path(path), list)
+        if not of_numbers or contents_path(path) in self._needed:
+            known = self._lengths.setdefault(path, set())
+            known.update((guard.expected, now))
+            if len(known) >= _LENGTHS_OF_ONE:
+                self.grown.add(path)
 
     @contextlib.contextmanager
     def without_texts(self) -> Iterator[None]:

@@ -37,6 +37,9 @@ class Lookup:
         keeps it from being used.
         """
         misfits = self.misfits(args, kwargs)
+        for program, failed in misfits[:1]:             # the one that was made or used last
+            if failed:
+                self._note_lengths(program, _reader(args, kwargs))
         for program, failed in misfits:
             if -1 in failed or not failed:
                 continue
@@ -48,11 +51,6 @@ class Lookup:
             changed = [each for guard in guards if not isinstance(guard, ExpressionMatch)
                        for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
             others = [guard for guard in changed if not _may_be_input(guard, at)]
-            for guard in [guard for guard in changed if isinstance(guard, LengthMatch)]:
-                if guard in others:
-                    self.varying.note_length(guard.source.path(), guard.expected, len(at(guard.source)))
-                else:
-                    self.varying.note([guard])
             self.varying.note_places([_kind_of_item(guard, at) for guard in others], program.recipe.outcome.named)
             if not others:
                 self.varying.note(changed)
@@ -63,6 +61,15 @@ class Lookup:
                                                    type(g.expected) in (int, float)]])
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
+
+    def _note_lengths(self, program: Program, at: Callable[[Source], Any]) -> None:
+        """Note which lists have other lengths now.  A diagnosis ends at the first of them."""
+        for guard in program.guards:
+            if isinstance(guard, LengthMatch):
+                with contextlib.suppress(AttributeError, LookupError, TypeError):
+                    now = at(guard.source)
+                    if len(now) != guard.expected:
+                        self.varying.note_length(guard, len(now), holds_numbers(now))
 
     def refuse(self, args: Tuple, kwargs: Mapping[str, Any], is_last: bool, is_part: bool, contents: bool) -> bool:
         """Let captures stop at what keeps the nearest program from being used; False where that cannot help.
