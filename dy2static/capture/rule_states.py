@@ -9,7 +9,7 @@ from ..heap.dict_shadows import ShadowDict
 from ..heap.object_shadows import ShadowBase, attributes_of, class_of
 from ..record.paths import Attribute, RuleState, Source
 from ..record.writes import StoreState, Write
-from ..runtime.rule_states import MAKERS, is_known, state_of
+from ..runtime.rule_states import MAKERS, described_state, is_known
 from ..symbolic.values import SymbolicParameter
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RuleStates:
         state = attributes.real["_state"]
         if state is None:
             if source not in self._made:
-                self._made[source] = state_of(heap.real_of(parameter))
+                self._made[source] = described_state(heap.real_of(parameter))
             state = self._made[source]
         shadow = self._states[id(attributes)] = heap.shadow(state, source)
         dict.__setitem__(attributes, "_state", shadow)  # a write: what it was is not read

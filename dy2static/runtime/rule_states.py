@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
+import numpy as np
 from chainer import Optimizer, Parameter, UpdateRule
 from chainer.optimizers import (
     ada_delta,
@@ -57,6 +59,27 @@ def state_of(parameter: Parameter) -> Dict[str, Any]:
     made._state = {}
     made.init_state(parameter)
     return made._state
+
+
+#: From so many bytes on, `described_state` gives memory that was not touched.
+_LARGE = 1 << 16
+
+
+class _Described(np.ndarray):
+    """An array of which only the type counts: zeros and ones like it are arrays that hold anything."""
+
+    def __array_function__(self, function: Any, _: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
+        like = np.empty_like if function in (np.zeros_like, np.ones_like) else function
+        return like(*[part.view(np.ndarray) if type(part) is _Described else part for part in args], **kwargs)
+
+
+def described_state(parameter: Parameter) -> Dict[str, Any]:
+    """What `state_of` makes, in arrays that hold anything: a capture needs their types, and untouched memory costs nothing."""
+    if type(parameter.array) is not np.ndarray or parameter.array.nbytes < _LARGE:
+        return state_of(parameter)
+    described: Any = SimpleNamespace(device=parameter.device, data=parameter.array.view(_Described),
+                                     update_rule=parameter.update_rule)
+    return state_of(described)
 
 
 def counts_of(cls: type) -> Tuple[str, ...]:

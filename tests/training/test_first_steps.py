@@ -13,6 +13,7 @@ from dy2static import not_to_static, to_static
 from dy2static.native import compiler, library
 from dy2static.program import hotpath
 from dy2static.record.guards import DefinitionsMatch
+from dy2static.runtime.rule_states import described_state, state_of
 
 X, T = np.random.RandomState(1).uniform(-1, 1, (4, 3)).astype(np.float32), np.array([0, 1, 1, 0], np.int32)
 OWN = ("user-method", "user-optimizer")
@@ -446,3 +447,18 @@ def test_branches_with_different_kinds_in_the_rule_of_many_parameters(backend):
     for eager, compiled in zip(*found):
         np.testing.assert_allclose(compiled[0], eager[0], rtol=1e-4, atol=1e-4)
         assert compiled[1:] == pytest.approx(eager[1:], rel=1e-3)
+
+
+@pytest.mark.parametrize("make", [made for name, made in OPTIMIZERS.items() if name not in OWN], ids=[name for name in OPTIMIZERS if name not in OWN])
+def test_what_a_capture_sees_of_large_states(make):
+    """Their types, in all that a program relies on; what they hold is left out."""
+    large = np.zeros((3, 200, 100), np.float32)
+    for array in (large, large.transpose(2, 0, 1), large.astype(np.float64)[:, ::2]):
+        link = chainer.Link()
+        with link.init_scope():
+            link.p = chainer.Parameter(array)
+        link.p.array = array
+        make().setup(link)
+        seen, made = [{key: (type(state), state.dtype, state.shape, state.strides) for key, state in found(link.p).items()}
+                      for found in (described_state, state_of)]
+        assert seen == made and link.p.update_rule.state is None
