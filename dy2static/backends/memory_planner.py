@@ -115,24 +115,33 @@ class Storages:
     """
 
     def __init__(self) -> None:
-        self.sizes: List[int] = []
+        self.sizes: List[Size] = []
         self.devices: List[str] = []
         self._free: Dict[str, List[int]] = {}
 
-    def new(self, nbytes: int, device: str = "") -> int:
+    def new(self, nbytes: Size, device: str = "") -> int:
         """A piece on a device that nothing has used, by its number."""
         self.sizes.append(nbytes)
         self.devices.append(device)
         return len(self.sizes) - 1
 
-    def take(self, nbytes: int, device: str = "") -> int:
-        """A piece of at least this size: the smallest free one that fits, or the largest one, grown, or a new one."""
-        free = self._free.get(device)
-        if not free:
+    def take(self, nbytes: Size, device: str = "") -> int:
+        """A piece of at least this size: the smallest free one that fits, or the largest one, grown, or a new one.
+
+        Where only the run knows which of two is larger, neither takes the place of the other.
+        """
+        free = self._free.get(device, [])
+        fitting = [piece for piece in free if not_below(self.sizes[piece], nbytes)]
+        less = [] if fitting else [piece for piece in free if not_below(nbytes, self.sizes[piece])]
+        if not fitting and not less:
             return self.new(nbytes, device)
-        fitting = [piece for piece in free if self.sizes[piece] >= nbytes]
-        piece = min(fitting, key=self.sizes.__getitem__) if fitting else max(free, key=self.sizes.__getitem__)
-        self.sizes[piece] = max(self.sizes[piece], nbytes)
+        piece = (fitting or less)[0]
+        for other in (fitting or less)[1:]:
+            a, b = (self.sizes[piece], self.sizes[other]) if fitting else (self.sizes[other], self.sizes[piece])
+            if a != b and not_below(a, b):
+                piece = other
+        if less:
+            self.sizes[piece] = nbytes
         free.remove(piece)
         return piece
 

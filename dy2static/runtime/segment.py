@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import Location
 from ..threads.alive import Alive
 from ..threads.locks import lock
+from .workspace import MOST_LITTLE, SizedArena
 
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
 #: ("extra", k): what the backward program returned after its gradients.
@@ -91,6 +92,41 @@ class ArenaPool:
         self.free.clear()
 
 
+class SizedArenaPool(ArenaPool):
+    """Arenas that become larger and smaller with the arrays; those that many calls on end have not needed are dropped."""
+
+    __slots__ = ("_least", "_given")
+
+    def __init__(self) -> None:
+        super().__init__(SizedArena)
+        self._least = self._given = 0                   # how many have waited all the time, and for how many calls
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arenas that wait."""
+        return sum([arena.nbytes for arena in list(self.free)])
+
+    def take(self) -> Any:
+        """As `ArenaPool.take`."""
+        free = self.free
+        try:
+            arena = free.pop()
+        except IndexError:
+            arena = SizedArena()
+        if len(free) < self._least:
+            self._least = len(free)
+        return arena
+
+    def give(self, arena: Any) -> None:
+        """As `ArenaPool.give`."""
+        if len(self.free) < self.keep:
+            self.free.append(arena)
+        self._given += 1
+        if self._given >= MOST_LITTLE:
+            del self.free[:self._least]
+            self._given, self._least = 0, len(self.free)
+
+
 class PlacedArenaPool(ArenaPool):
     """Arenas of which each is used again only where it was used before: on one stream of a GPU, whose order keeps calls apart.
 
@@ -127,6 +163,8 @@ def pool_of(make: Optional[Callable[[], Any]], arena_bytes: int, place: Optional
     """A pool of arenas; None if there is nothing that makes one.  place: where a call runs, if that matters."""
     if make is None:
         return None
+    if make is SizedArena:
+        return SizedArenaPool()
     return ArenaPool(make, arena_bytes=arena_bytes) if place is None else PlacedArenaPool(make, place, arena_bytes)
 
 

@@ -60,7 +60,7 @@ class CupyCalls(Library):
     titles = "CuPy", "CUDA"
     warns = False
     gives_numbers = False
-    shares_work = False
+    shares_work = plans_sizes = False
     special = SPECIAL
     reserved = ("cp", "cupyx")
 

@@ -21,11 +21,6 @@ from ..flatten import Block, Step, all_steps
 Path = Tuple[Tuple[Step, int], ...]
 
 
-def fixed(value: Value) -> bool:
-    """Whether a value is an array whose size is known, where the arrays of the program are."""
-    return isinstance(value.type, Tensor) and value.type.device != HOST and not any(isinstance(n, Dim) for n in value.shape)
-
-
 class Placement:
     """Where values live.
 
@@ -33,17 +28,19 @@ class Placement:
     buffered: variables of loops that live in planned buffers; those in ``turns`` have two.
     homes: values that are written into the memory of another one: of the result of a branch, or of a variable.
     results: results of branches that have memory of their own, into which both sides write.
+    symbols: those of the sizes that have their numbers when the function begins.
     """
 
     def __init__(self, block: Block, escaping: Collection[Value], used: Collection[Value],
-                 operands: Mapping[Node, Tuple[Value, ...]]):
+                 operands: Mapping[Node, Tuple[Value, ...]], symbols: Collection[str] = ()):
+        self.symbols = frozenset(symbols)
         self.block, self.escaping, self.used, self.operands = block, escaping, used, operands
         self.steps = list(all_steps(block))
         blocks = [block, *[inner for step in self.steps for inner in step.blocks]]
         self.makers = {v: (step, k, around) for around in blocks for step in around.steps for k, v in enumerate(step.node.outputs)}
         self.counts = {around: collections.Counter(around.results) for around in blocks}
         self.loops = [step for step in self.steps if step.variables or step.node.op.name == "while_"]
-        self.buffered = {v for step in self.loops for v in step.variables if fixed(v)}
+        self.buffered = {v for step in self.loops for v in step.variables if self.is_sized(v)}
         while not self._settled():
             pass
         self.turns = {v for step in self.loops for v, new in zip(step.variables, step.blocks[-1].results)
@@ -55,9 +52,14 @@ class Placement:
             value = self.homes[value]
         return value
 
+    def is_sized(self, value: Value) -> bool:
+        """Whether a value is an array whose size is known when the function begins, where the arrays of the program are."""
+        return isinstance(value.type, Tensor) and value.type.device != HOST and not any(
+            isinstance(n, Dim) and not self.symbols.issuperset(n.symbols) for n in value.shape)
+
     def is_placed(self, value: Value, node: Node) -> bool:
         """Whether the result of a node goes into a buffer."""
-        return fills_out(node.op) and fixed(value) and value not in self.held and value in self.used
+        return fills_out(node.op) and self.is_sized(value) and value not in self.held and value in self.used
 
     def _settled(self) -> bool:
         """Find held values and homes for the present choice; variables that do not fit it go out of ``buffered``."""
@@ -127,7 +129,7 @@ class Placement:
             return None
         if step.node.op.name != "if_":
             return {} if self.is_placed(value, step.node) else None
-        if not fixed(value) or value in self.held or value not in self.used:
+        if not self.is_sized(value) or value in self.held or value not in self.used:
             return None
         found: Dict[Value, Value] = {}
         for inner in step.blocks:

@@ -7,6 +7,7 @@ from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Op
 
 import numpy as np
 
+from ...ir.dims import Dim, Size
 from ...ir.graph import Node, Value
 from ...passes.memory.aliases import aliased_operands
 from ..flatten import Block, Step
@@ -24,13 +25,13 @@ class Slot:
     view: None, or (slot, method, arguments) for an array that is a view of another slot, made once with the arena.
     """
 
-    shape: Tuple[int, ...]
+    shape: Tuple[Size, ...]
     dtype: np.dtype
     storage: int
     view: Optional[Tuple[int, str, Tuple[Any, ...]]] = None
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> Size:
         """The bytes of its array."""
         return math.prod(self.shape) * self.dtype.itemsize
 
@@ -46,7 +47,7 @@ class BufferPlan:
     """
 
     slots: Tuple[Slot, ...]
-    sizes: Tuple[int, ...]
+    sizes: Tuple[Size, ...]
     devices: Tuple[str, ...]
     places: Mapping[Value, int]
     partners: Mapping[Value, int]
@@ -57,13 +58,19 @@ class BufferPlan:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one arena."""
-        return sum(map(aligned, self.sizes))
+        """Bytes of one arena, as far as sizes are known."""
+        return sum([aligned(size) for size in self.sizes if isinstance(size, int)])
+
+    @property
+    def symbols(self) -> Tuple[str, ...]:
+        """Those that the sizes are made of."""
+        found = [*self.sizes, *[size for slot in self.slots for size in slot.shape]]
+        return tuple(sorted({symbol for size in found if isinstance(size, Dim) for symbol in size.symbols}))
 
     def make_arena(self, library: Library = NUMPY_CALLS, block: Optional[Any] = None) -> Tuple[Any, ...]:
-        """Memory for one call: an array per slot, all in one aligned block per device, new if none is given.
+        """Memory for one call, where all sizes are known: an array per slot, all in one aligned block per device.
 
-        block: that of the only device, of `block_bytes`.
+        block: that of the only device, of `block_bytes`; else there are new ones.
         """
         blocks = {device: library.at(device).empty(self._bytes_on(device) + ALIGNMENT) if block is None else block
                   for device in dict.fromkeys(self.devices)}
@@ -216,7 +223,7 @@ class _Planner:
         placement = self.placement
         for step in block.steps:
             view = as_view(step.node)
-            if view is not None and self._stays(step.node.inputs[0]):
+            if view is not None and placement.is_sized(step.node.outputs[0]) and self._stays(step.node.inputs[0]):
                 self.place_view(step.node.outputs[0], step.node.inputs[0], *view)
             for value in step.node.outputs:
                 if value in placement.homes:

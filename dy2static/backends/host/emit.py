@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Collection, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..compiled_calls import is_native
 from ..extents import made_in_regions, symbol_sources, symbols_in
 from ..flatten import Block, Step, flatten
 from ..names import Names
+from .arenas import unpacked
 from .control import ControlText
 from .emitter import Emitter
 from .function import NumpyFunction
@@ -48,20 +48,23 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
     """
     graph = run(TEXT, graph, Setting(saved=saved))
     block, returned = flatten(graph), (*graph.outputs, *saved)
-    names = Names({*reserved, *symbols_in(graph), *library.reserved, "work", "take_work", "give_work"})
-    out = Emitter(block, returned, escaping, names, library)
+    names = Names({*reserved, *symbols_in(graph), *library.reserved, "work", "parts", "take_work", "give_work"})
+    sources = symbol_sources(graph)
+    out = Emitter(block, returned, escaping, names, library, [symbol for symbol, _, _, _ in sources])
     params = tuple(out.values.new(value, "x") for value in graph.inputs)
     with _inside(out, library.around(names)):
-        _write(out, graph, block, clock, into)
+        head = _write(out, graph, block, clock, into)
     results = tuple(v.type.symbol if isinstance(v.type, Extent) else out.values.texts[v] for v in returned)
     compiled = {known: names.namespace.pop(known) for known in out.compiled}
-    made = NumpyFunction(name, params, out.values.arena(lambda slot: True), tuple(out.text.lines), results, names.namespace,
-                         out.plan, library=library, compiled=compiled)
     kept, work = out.plan.parted()
-    if work.nbytes < _LEAST_SHARED or not library.shares_work:
-        return made
-    return replace(made, arena=out.values.arena(lambda slot: slot.storage in out.plan.kept), plan=kept,
-                   work=out.values.arena(lambda slot: slot.storage not in out.plan.kept), work_plan=work)
+    is_shared = library.shares_work and (work.nbytes >= _LEAST_SHARED or bool(work.symbols))
+    plan = kept if is_shared else out.plan
+    arena = unpacked(plan, out.values.arena(lambda slot: not is_shared or slot.storage in out.plan.kept), names, "arena")
+    shared = unpacked(work, out.values.arena(lambda slot: slot.storage not in out.plan.kept), names, "parts") if is_shared else []
+    first = head if plan.symbols or work.symbols else 0
+    lines = tuple(out.text.lines)
+    return NumpyFunction(name, params, tuple(arena), lines[:first], lines[first:], results, names.namespace, plan, tuple(shared),
+                         work if is_shared else None, library, compiled)
 
 
 @contextmanager
@@ -76,17 +79,19 @@ def _inside(out: Emitter, manager: str) -> Iterator[None]:
     out.text.add(lines)
 
 
-def _write(out: Emitter, graph: Graph, block: Block, clock: Optional[Clock], into: Mapping[Value, Value]) -> None:
-    """Write all lines but the last."""
+def _write(out: Emitter, graph: Graph, block: Block, clock: Optional[Clock], into: Mapping[Value, Value]) -> int:
+    """Write all lines but the last.  Gives how many there are before the first node."""
     names = out.names
     if clock is not None:
         clock.libraries, clock.stamps = out.library.titles, out.library.stamps
         out.text.line(f"{names.bind('start', clock.start)}()")
     _bind_symbols(out, graph)
+    head = len(out.text.lines)
     out.into = _made_there(out, block, into)
     _Walk(out, clock).block(block)
     for value in [value for value in into if value not in out.into]:
         out.copy_to(out.values.texts[into[value]], out.values.texts[value])
+    return head
 
 
 def _made_there(out: Emitter, block: Block, into: Mapping[Value, Value]) -> Mapping[Value, Value]:

@@ -28,13 +28,15 @@ class Emitter:
     library: what the text calls.
     compiled: names of calls of compiled code.
     held: values whose memory somebody outside can hold.  into: results that are made in the memory of inputs.
+    symbols: those of the sizes that have their numbers when the function begins.
     """
 
     def __init__(self, block: Block, returned: Sequence[Value], escaping: Collection[Value], names: Names,
-                 library: Library):
+                 library: Library, symbols: Collection[str] = ()):
         self.text, self.names, self.library = Text(), names, library
         self.reads = Reads(block, returned)
-        placement = Placement(block, escaping, self.reads.uses, self.reads.operands)
+        placement = Placement(block, escaping, self.reads.uses, self.reads.operands,
+                              symbols if library.plans_sizes else ())
         self.held = placement.held
         self.plan = plan(block, placement, returned, self.reads.overwritable, self.reads.as_view, library)
         self.changes = InPlaceChanges(block, self.plan.places.keys())

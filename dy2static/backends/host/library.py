@@ -17,7 +17,8 @@ class Library:
 
     titles: what a profile calls it, and native code for its arrays.  stamps: takes times where calls return before they are done.
     warns: whether there are warnings of floating-point errors.  gives_numbers: whether results without axes may be numbers.
-    shares_work: whether functions share the memory that they need only while they run.
+    shares_work: whether functions share the memory that they need only while they run.  plans_sizes: whether arrays of sizes that
+    only the run knows are in the arena, too.
     place: where calls run that may use the same memory one after the other; None if that does not matter.
     special: faster texts for ops, by their names.  reserved: names that the text gives a meaning.
     """
@@ -26,7 +27,7 @@ class Library:
     stamps: Optional[Stamps] = None
     warns = True
     gives_numbers = True
-    shares_work = True
+    shares_work = plans_sizes = True
     place: Optional[Callable[[], Hashable]] = None
     special: Mapping[str, Callable[[Node, Sequence[str], str], Optional[str]]] = SPECIAL
     reserved: Tuple[str, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 import itertools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ...ir.dims import Dim
 from ...ir.graph import Node, Value
 from ...ir.template import fills_out
 from ...passes.effects import must_run
@@ -54,7 +53,7 @@ class Reads:
         base = self.producers.get(node.inputs[0])
         if node.op.name == "transpose":
             return "transpose", node.attrs["axes"]
-        if base is None or not fills_out(base.op) or any(isinstance(n, Dim) for n in node.outputs[0].shape):
+        if base is None or not fills_out(base.op):
             return None                                        # only the buffer itself is sure to be contiguous
         return "reshape", (node.outputs[0].shape,)
 
