@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import types
-from typing import Any, Callable, Iterator, NoReturn, Optional, Tuple
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -184,7 +184,7 @@ class SymbolicArray:
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
             if not name.startswith("__") and hasattr(np.ndarray, name):
                 self.capture.abort(f"`.{name}` of an array is used inside the compiled function")
-            self._refuse_unknown(name)
+            raise AttributeError(f"'{name_in_messages(self.__class__)}' object has no attribute {name!r}")
         if callable(getattr(np.ndarray, name)):
             return ArrayMethod(self, name)
         if name == "real" and not self.is_scalar and self.dtype.kind != "c":
@@ -193,17 +193,17 @@ class SymbolicArray:
 
     def __setattr__(self, name: str, item: Any) -> None:
         if not hasattr(SymbolicArray, name):
-            self._refuse_unknown(name)
+            setattr(self._like(), name, item)           # raises what Python says, which depends on its version
         object.__setattr__(self, name, item)
 
     def __delattr__(self, name: str) -> None:
         if not hasattr(SymbolicArray, name):
-            self._refuse_unknown(name)
+            delattr(self._like(), name)
         object.__delattr__(self, name)
 
-    def _refuse_unknown(self, name: str) -> NoReturn:
-        """Raise AttributeError: an array has no attribute of this name that code could set or delete."""
-        raise AttributeError(f"'{name_in_messages(self.__class__)}' object has no attribute {name!r}")
+    def _like(self) -> Any:
+        """A NumPy scalar or an array of the kind that this stands for."""
+        return self.dtype.type() if self.is_scalar else np.empty(0)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, chainer.Variable) for x in inputs):
