@@ -8,6 +8,9 @@ from typing import Any, Callable, List, Mapping, Optional, Tuple
 #: So many calls of each kind are measured.
 MEASURED = 8
 
+#: So many where these do not agree, because something else has run.
+_MOST = 24
+
 #: Python is preferred if it takes less than this share of the time.
 _SHARE = 0.97
 
@@ -16,9 +19,11 @@ class Pace:
     """Whether calls are faster compiled than in Python.
 
     is_slow: None while that is not known.  compiled, python: the seconds that calls took.
+    around: the seconds that a compiled call takes more while it is measured, and one of Python's later.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, around: float = 0.0) -> None:
+        self._around = around
         self.is_slow: Optional[bool] = None
         self.compiled: List[float] = []
         self.python: List[float] = []
@@ -41,9 +46,11 @@ class Pace:
         finally:
             seconds.append(time.perf_counter() - start)
             if len(self.python) >= MEASURED and len(self.compiled) >= MEASURED:
-                self.is_slow = all([of(self.python) < _SHARE * of(self.compiled) for of in (statistics.median, _mean)])
+                found = [of(self.python) + self._around < _SHARE * of(self.compiled) for of in (min, statistics.median, _mean)]
+                if len(set(found)) == 1 or len(self.python) >= _MOST:
+                    self.is_slow = all(found)
 
 
 def _mean(seconds: List[float]) -> float:
-    """The mean of all but the longest, in which something else may have run."""
-    return (sum(seconds) - max(seconds)) / (len(seconds) - 1)
+    """The mean of all but the longest quarter, in which something else may have run."""
+    return statistics.mean(sorted(seconds)[:-len(seconds) // 4])

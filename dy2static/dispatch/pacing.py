@@ -19,7 +19,10 @@ from .paying import has_functions
 log = logging.getLogger("dy2static")
 
 #: A function is measured after so many calls, and after a few where it has been measured before.
-_BEFORE, _BEFORE_AGAIN = 24, 4
+_BEFORE, _BEFORE_AGAIN = 64, 4
+
+#: So many seconds longer takes a compiled call on its way through this module while it is measured, and later one of Python's.
+_AROUND = 1e-6
 
 #: Calls run as Python so often before they are measured again, and then so many times as often, and so on.
 _FIRST_TURN, _LONGER = 512, 4
@@ -146,7 +149,7 @@ class _Measured:
     """
 
     def __init__(self, pacing: Pacing, left: int):
-        self._pacing, self._left, self._pace, self._is_python, self._is_busy = pacing, left, Pace(), False, False
+        self._pacing, self._left, self._pace, self._is_python, self._is_busy = pacing, left, Pace(_AROUND), False, False
         self._has_waited = False
 
     @calls_as_written
