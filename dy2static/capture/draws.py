@@ -64,6 +64,9 @@ class Draws:
     def draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from one of the two global generators: typed by the same draw from another one."""
         name = function.name if type(function) is BoundHostMethod else function.__name__
+        if name == "shuffle" and generator is np.random.RandomState and not kwargs and _is_an_array(args):
+            args[0][...] = args[0][self.draw(_permutation(function), generator, args[0].shape[0])]
+            return None
         self._check(name)
         if name == "choice" and generator is random.Random and _are_objects(args, kwargs):
             # the generator draws the place of the item
@@ -212,6 +215,16 @@ def _are_numbers(items: Any) -> bool:
     kinds = {item.python_type if type(item) is SymbolicScalar else type(item) for item in items} \
         if isinstance(items, (list, tuple, range, collections.deque)) else set()
     return len(kinds) == 1 and kinds <= {bool, int, float, *NUMPY_NUMBERS}
+
+
+def _is_an_array(args: Tuple) -> bool:
+    """Whether the arguments are one array of NumPy's that has rows."""
+    return len(args) == 1 and type(args[0]) is SymbolicArray and isinstance(args[0], np.ndarray) and args[0].ndim > 0
+
+
+def _permutation(shuffle: Any) -> Any:
+    """The draw of a `RandomState` that gives the places from which a shuffle takes what it puts into each place."""
+    return BoundHostMethod(shuffle.owner, "permutation") if type(shuffle) is BoundHostMethod else shuffle.__self__.permutation
 
 
 def _are_objects(args: Tuple, kwargs: Mapping[str, Any]) -> bool:

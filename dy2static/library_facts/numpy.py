@@ -27,19 +27,22 @@ saved follows sure contents: clip dot full_like
 saved follows sure contents listed: all any concatenate max min prod stack sum
 saved follows sure contents alike: where
 saved follows sure contents constant listed sends same: array asarray
-saved follows sure sizes: argsort astype/2 broadcast_to copy empty_like expand_dims ones_like ravel reshape squeeze swapaxes
+saved follows sure sizes new: argsort
+saved follows sure sizes: astype/2 broadcast_to copy empty_like expand_dims ones_like ravel reshape squeeze swapaxes
     transpose zeros_like
 saved follows sure sizes listed: argmax argmin mean std var
 saved follows sure sizes ordered: empty
 saved follows sure sizes ordered constant: eye ones zeros
-saved follows sure sizes constant: cumsum repeat tile
+saved follows sure sizes constant new: cumsum repeat
+saved follows sure sizes constant: tile
 saved follows sure ordered constant: full
 saved follows contents sends same: asanyarray ascontiguousarray
 saved follows contents: allclose append cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
     select vdot
 saved follows contents listed: amax amin column_stack dstack hstack vstack
-saved follows sizes: argpartition choose cumprod digitize einsum flip fliplr flipud indices interp median moveaxis pad partition
-    percentile quantile roll rollaxis rot90 round searchsorted sort take take_along_axis tensordot trace tril triu vander
+saved follows sizes new: cumprod searchsorted sort take take_along_axis
+saved follows sizes: argpartition choose digitize einsum flip fliplr flipud indices interp median moveaxis pad partition
+    percentile quantile roll rollaxis rot90 round tensordot trace tril triu vander
 saved follows sizes ordered constant: identity linspace
 saved follows alike: nonzero unique
 saved sure sizes ordered constant: arange
@@ -87,8 +90,9 @@ saved: choose compress
 saved writes: partition put sort
 saved writes contents: fill
 saved changes contents: itemset/1
-saved reads: all any argmax argmin argpartition argsort astype clip copy cumprod cumsum diagonal dot max mean min nonzero prod
-    ptp/1 repeat round searchsorted squeeze std sum swapaxes take tolist trace transpose var
+saved reads new: argsort cumprod cumsum repeat searchsorted take
+saved reads: all any argmax argmin argpartition astype clip copy diagonal dot max mean min nonzero prod ptp/1 round squeeze std sum
+    swapaxes tolist trace transpose var
 saved reads memory: ravel reshape
 saved reads follows sure sizes: item
 saved reads follows sure sizes memory: flatten

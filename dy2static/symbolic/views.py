@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Functions whose new array is in C order.
 _IN_C_ORDER = named("ordered", numpy_facts.FUNCTIONS)
 
+#: Functions and methods that give new arrays, and how many arguments come before their `out`.
+_NEW, _BEFORE_OUT = named("new", numpy_facts.FUNCTIONS, numpy_facts.METHODS), 3
+
 
 class Step(NamedTuple):
     """``function(array, *args, **kwargs)`` is a view of the array."""
@@ -156,7 +159,7 @@ class Views:
         """Find out which of the new arrays are views."""
         pending, self.pending = self.pending, []
         for made in pending:
-            if made.function in (write_at, write_at_checked, overlaid) or is_arithmetic(made.function):
+            if made.function in (write_at, write_at_checked, overlaid) or is_arithmetic(made.function) or _is_new(made):
                 continue
             operands = arrays_in((made.args, made.kwargs))
             shared = self._shared(made, operands) if operands else set()
@@ -261,6 +264,13 @@ def is_arithmetic(function: Any) -> bool:
     """Whether a function gives new memory always."""
     return isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "_operator" and \
         function is not operator.getitem
+
+
+def _is_new(made: Made) -> bool:
+    """Whether an array comes from a function or method that always gives a new one, and not in an `out`."""
+    name = made.function.name if type(made.function) is Method else getattr(made.function, "__name__", "")
+    is_numpys = type(made.function) is Method or getattr(np, name, None) is made.function
+    return is_numpys and name in _NEW and "out" not in made.kwargs and len(made.args) <= _BEFORE_OUT
 
 
 def arrays_in(item: Any) -> List[SymbolicArray]:

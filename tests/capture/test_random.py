@@ -40,11 +40,13 @@ CASES = {
     "zoneout and gumbel": lambda x: (F.zoneout(x, x * 2, 0.4), F.gumbel_softmax(x), F.simplified_dropconnect(x, array(3, 5))),
     "seeded": lambda x: (np.random.seed(3), x * np.random.rand())[1],
     "shuffled": lambda x: shuffle(x),
+    "shuffled arrays": lambda x: shuffle_arrays(x),
     "items that are not alike": lambda x: (x * random.sample(UNLIKE, 2)[0].shape[0], random.choices([(1, None), (1.5, 2)], k=2)),
     "state": lambda x: (np.random.get_state()[2], x * 2),
 }
 
 
+ORDER, TABLE = np.arange(9, dtype="i"), np.arange(9, dtype="f") ** 2
 UNLIKE = [np.ones(3, "f"), np.ones(4, "f")]
 
 
@@ -59,6 +61,24 @@ def shuffle(x):
     random.shuffle(order)
     np.random.shuffle(order)
     return x * order[0], order
+
+
+def shuffle_arrays(x):
+    ORDER[...] = np.arange(9)
+    own, rows, large = np.random.RandomState(3), x.array.copy(), x.array[:, 0][x.array[:, 0] > 0]
+    np.random.shuffle(ORDER)
+    np.random.shuffle(rows)
+    np.random.shuffle(rows[1:3, 0])
+    np.random.shuffle(large)
+    own.shuffle(ORDER)
+    own.shuffle(np.zeros((0, 2)))
+    return rows, large, ORDER.copy(), x[ORDER[:2] % 4], own.rand()
+
+
+def test_shuffled_arrays_are_compiled():
+    shuffled = to_static(shuffle_arrays, backend="numpy", strict=True)
+    shuffled(x45()[0])
+    assert shuffled.cache_info().captures == 1
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -204,3 +224,19 @@ def test_a_draw_into_an_array_gives_that_array():
 
     with pytest.warns(FallbackWarning, match="changed in place"):
         assert [filled()[0], filled()[0]] == [18, 18]
+
+
+@pytest.mark.parametrize("taken", [lambda n: TABLE.take(ORDER[n:n + 3]), lambda n: np.take(TABLE, ORDER[n:n + 3]),
+                                   lambda n: np.repeat(ORDER[n:n + 3], 2), lambda n: ORDER[n:n + 3].cumsum()])
+def test_what_was_taken_may_be_read_after_the_places_are_shuffled(taken):
+    def batch(n):
+        found = taken(n)
+        np.random.shuffle(ORDER)
+        return found * 2
+
+    compiled, results = to_static(batch, backend="numpy"), []
+    for f in (batch, compiled):
+        ORDER[...] = np.arange(9)
+        np.random.seed(0)
+        results.append([f(n).tolist() for n in range(5)])
+    assert results[0] == results[1] and compiled.stats()["cuts"] == 0 and compiled.cache_info().captures == 2
