@@ -1,7 +1,7 @@
 """What the names of sizes say of them: from which number on, and up to which.
 
-Those that begin with "length" are never zero, and those of the caller's arrays, which begin with "length_n", are two or more;
-``length_n0_from8``: eight or more; ``length_n0_upto64``: at most 64.
+Those that begin with "length" are never zero, others may be.  Those of the caller's arrays, which begin with "length_n", are two
+or more; ``length_n0_from8``: eight or more; ``length_n0_upto64``: at most 64.
 """
 from __future__ import annotations
 

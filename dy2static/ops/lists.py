@@ -322,11 +322,17 @@ list_stack: OpDef = declare(
     onnx=forms.stack,
 )
 
-#: An array of Python's numbers.
+def _dtype_of_numbers(xs: Type) -> np.dtype:
+    elem = _need_list(xs).elem
+    return elem.dtype if elem.kind == "numpy" else np.dtype({"py_bool": bool, "py_float": float}[elem.kind])
+
+
+#: An array of numbers, of Python's or NumPy's.
 list_array: OpDef = declare(
-    "list_array", "xs", {"extent": None}, kind="control", may_raise=True,
-    infer=lambda xs, *, extent: Tensor((extent,), np.dtype({"py_bool": bool, "py_float": float}[_need_list(xs).elem.kind])),
-    numpy=lambda xs, *, extent: np.array(xs),
+    "list_array", "xs", {"extent": None, "dtype": None}, kind="control", may_raise=True,
+    canonical=lambda xs, *, extent, dtype: {"dtype": _dtype_of_numbers(xs)},
+    infer=lambda xs, *, extent, dtype: Tensor((extent,), dtype),
+    numpy=lambda xs, *, extent, dtype: np.array(xs, dtype),
     onnx=forms.array,
 )
 

@@ -16,7 +16,7 @@ from ..heap.object_shadows import ShadowBase
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Tensor
+from ..ir.types import Scalar, Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..runtime import dy
@@ -155,6 +155,9 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
         return capture.numpy.call(function, (SymbolicArray(capture, empty), *rest), options)
     if items.is_sure:
         return of_items()
+    if function in (np.array, np.asarray) and _is_of_one_dtype(items, *rest, **options):
+        array = SymbolicArray(capture, _array_of_numbers(items, "items"))
+        return capture.numpy.call(function, (array, *rest), options)
     return dy.if_exp(items.length > 0, of_items, of_nothing)
 
 
@@ -170,12 +173,19 @@ def _raise_like(function: Callable, rest: Any, named: Any) -> None:
     raise kind(*args)
 
 
+def _is_of_one_dtype(items: Items, dtype: Any = None, **options: Any) -> bool:
+    """Whether an array of numbers is of the same dtype where there are none, so that these are an array of no elements."""
+    return isinstance(items.elem, Scalar) and not options and (dtype is not None or items.elem.dtype == np.dtype(float))
+
+
 def _as_array(items: Items, function: Callable) -> Value:
-    capture = items.capture
-    if items.kind == "array":
-        return stacked(items, 0, function)
-    extent = _extent(capture.builder, items.value)
-    return capture.builder.add(OPS["list_array"], (items.value,), {"extent": extent}, name="array")[0]
+    return stacked(items, 0, function) if isinstance(items.elem, Tensor) else _array_of_numbers(items)
+
+
+def _array_of_numbers(items: Items, size: str = "length") -> Value:
+    """An array of all numbers.  size: how the name of its size begins (`ir.size_symbols`)."""
+    builder = items.capture.builder
+    return builder.add(OPS["list_array"], (items.value,), {"extent": _extent(builder, items.value, size=size)}, name="array")[0]
 
 
 def variables_together(items: Items) -> SymbolicVariable:
@@ -218,10 +228,10 @@ def _extent_of(builder: Any, items: Items) -> Dim:
     return _extent(builder, items.value, alike)
 
 
-def _extent(builder: Any, items: Value, alike: Collection[Value] = ()) -> Dim:
+def _extent(builder: Any, items: Value, alike: Collection[Value] = (), size: str = "length") -> Dim:
     """The symbol for the length of a list: that of an earlier array of it, or the next; the same in every capture.
 
-    alike: lists of the same length.
+    alike: lists of the same length.  size: how its name begins.
     """
     count = 0
     while builder is not None:
@@ -230,7 +240,7 @@ def _extent(builder: Any, items: Value, alike: Collection[Value] = ()) -> Dim:
                 return node.attrs["extent"]
             count += sum(inner.op.name in _MAKING_ARRAYS for inner in node.walk())
         builder = builder.outer
-    return Dim(f"length_{count}")
+    return Dim(f"{size}_{count}")
 
 
 #: What is called in place of functions that get a list: ``handler(calls, function, *args)``.

@@ -153,3 +153,23 @@ def test_what_could_be_told_apart_is_not_compiled_as_a_whole(program):
     with pytest.raises(CaptureError):
         to_static(program, strict=True)(chainer.Variable(np.array([1, 2], "f")))
     check(lambda compile: compile(program), [lambda: (chainer.Variable(np.array([1, 2], "f")),)])
+
+
+def kept(order, scores, threshold):
+    found, best = [], []
+    for k in order:
+        if scores[k] > threshold:
+            found.append(k)
+            best.append(scores[k])
+    return np.array(found, np.int64), np.asarray(best, dtype="d"), len(np.array(best, "f")), order[np.array(found, "i")]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_arrays_of_numbers_of_numpy(backend):
+    compiled = to_static(kept, strict=True, backend=backend)
+    order, scores = np.array([2, 0, 3, 1]), np.array([0.5, 0.25, 1, 0], "f")
+    for threshold in (0.3, 0.1, 0.7, 5.0, -1.0):
+        for mine, eager in zip(compiled(order, scores, np.array(threshold)), kept(order, scores, np.array(threshold))):
+            np.testing.assert_array_equal(mine, eager)
+            assert np.asarray(mine).dtype == np.asarray(eager).dtype
+    assert compiled.cache_info().captures == 1

@@ -88,6 +88,11 @@ def branches(x):
     return F.exp(x)
 
 
+def windows(x):
+    count = (x.shape[0] - 4) // 2 + 1
+    return x[np.arange(4) + 2 * np.arange(count)[:, None]]
+
+
 def quotient(n):
     k = int(n.array)
     total = 0
@@ -146,14 +151,19 @@ PROGRAMS = {
     "ordered": (lambda: ordered, [InputSpec([None])], False, [(np.array([2, np.nan, -1, -0.0, 2, -np.nan, 0], "f"),)]),
     "halved": (Halved, [InputSpec([None, 2, None, None])], False, [(float_array(n, 2, *size),) for n, size in (
         (1, (8, 12)), (2, (4, 4)), (3, (20, 64)))]),
+    "windows": (lambda: windows, [InputSpec([None])], False, [(float_array(n),) for n in (9, 4)]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
+
+
+#: Functions of arrays.
+OF_ARRAYS = (rows, ordered, windows)
 
 
 def eager(target, training, arrays):
     np.random.seed(4)
     with chainer.using_config("train", training), chainer.no_backprop_mode():
-        result = target(*[chainer.Variable(x) for x in arrays] if target not in (rows, ordered) else arrays)
+        result = target(*[chainer.Variable(x) for x in arrays] if target not in OF_ARRAYS else arrays)
     results = result if isinstance(result, tuple) else (result,)
     return [r.array if isinstance(r, chainer.Variable) else r for r in results]
 
@@ -295,6 +305,14 @@ def test_weights_in_the_source(tmp_path):
     subprocess.run([GCC, *STRICT, "-O1", "forward.c", "main.c", "-o", "run", "-lm"], cwd=tmp_path, check=True)
     subprocess.run(["./run", "x.npy"], cwd=tmp_path, check=True)
     close([np.load(tmp_path / "output_0.npy")], eager(net, False, (x,))[:1])
+
+
+def test_results_of_computed_sizes_are_written_whole(tmp_path):
+    dy2static.export.c(windows, [InputSpec([None])], tmp_path)
+    np.save(tmp_path / "x.npy", float_array(9))
+    subprocess.run([GCC, *STRICT, "-O1", "windows.c", "main.c", "-o", "run", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run(["./run", "--weights", "windows.weights", "x.npy"], cwd=tmp_path, check=True)
+    close([np.load(tmp_path / "output.npy")], [windows(float_array(9))])
 
 
 def test_what_has_no_form_in_c_is_refused_with_its_line(tmp_path):

@@ -71,6 +71,21 @@ def test_a_loop_of_rows_with_a_list_that_is_stacked():
     compare(f, [InputSpec([4, 2]), InputSpec([])], (np.ones((4, 2), "f"), np.array(0, "f")), (-np.ones((4, 2), "f"), np.array(0, "f")))
 
 
+def test_numbers_of_numpy_in_a_list_that_may_stay_empty():
+    def suppressed(scores, overlaps):
+        kept, gone = [], scores.array < 0
+        for k in np.argsort(-scores.array):
+            if gone[k]:
+                continue
+            kept.append(k)
+            gone = gone | (overlaps.array[k] > 0.5)
+        return np.array(kept, np.int64), len(kept)
+
+    square = np.random.RandomState(0).rand(4, 4).astype("f")
+    compare(suppressed, [InputSpec([4]), InputSpec([4, 4])], (vector(1, -2, 3, 2), square), (vector(1, 4, 3, 2), 0 * square),
+            (vector(-1, -1, -1, -2), square))
+
+
 def test_results_that_decisions_choose():
     def f(x, y):
         if x.array[0] > 0:

@@ -38,7 +38,7 @@ def has_memory_form(type: ListType, any_items: bool = False) -> bool:
     elem = type.elem
     if isinstance(elem, Tensor):
         return c_type(elem.dtype) is not None and all(n if isinstance(n, int) else any_items for n in elem.shape)
-    return isinstance(elem, Scalar) and elem.kind != "numpy"
+    return isinstance(elem, Scalar) and (elem.kind != "numpy" or c_type(elem.dtype) is not None)
 
 
 def nbytes(type: ListType) -> int:
@@ -248,7 +248,7 @@ def _stack(emitter: Emitter, node: Node) -> None:
     emitter.line(f"{symbol} = {emitter.local(items)}.count;")
     emitter.line(f"if (!{symbol}) goto bail;")
     emitter.size_is_known(extent)
-    _from_items(emitter, value, items, node.attrs["axis"])
+    _from_items(emitter, value, items, node.attrs.get("axis", 0))
 
 
 def _unstack(emitter: Emitter, node: Node) -> None:
@@ -278,6 +278,7 @@ LISTS: Dict[str, Rule] = {
     "list_new": _new, "list_append": _append, "list_get": _get, "list_len": _length, "list_pop": _pop, "list_zeros": _zeros,
     "list_part": _part, "list_alone": _alone, "list_rest": _rest, "list_last": _last, "list_as_last": _as_last,
     "list_grown": _one_more, "list_put": _put, "list_taken": _taken, "list_add": _add, "list_stack": _stack,
+    "list_array": _stack,
     "list_unstack": _unstack, "list_join": _join, "list_has": _has, "list_has_any": _has_any}
 
 

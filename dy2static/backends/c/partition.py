@@ -130,7 +130,7 @@ def _plain_control(node: Node, region: Graph, standalone: bool) -> bool:
         return False
     if node.op.name == "if_" and [v.type for v in region.outputs] != [v.type for v in node.outputs]:
         return False
-    if standalone and any(inner.op.name == "list_stack" for inner in region.walk()):
+    if standalone and any(inner.op.name in ("list_stack", "list_array") for inner in region.walk()):
         return False                                           # how much memory its result takes is known in there only
     carried = node.attrs.get("carried", 0)
     return not any(isinstance(v.type, Stack) for v in node.outputs[:carried]) and all(

@@ -23,7 +23,7 @@ REASONS = {INDEX: "an index is out of range", ZERO: "division by zero", NUMBER: 
            VALUE: "there is no result for such a value"}
 
 _BY_OP = {**dict.fromkeys(("py_truediv", "py_floordiv", "py_mod"), ZERO),
-          **dict.fromkeys(("list_pop", "list_add", "list_join", "list_stack"), LENGTH)}
+          **dict.fromkeys(("list_pop", "list_add", "list_join", "list_stack", "list_array"), LENGTH)}
 
 
 class Failure(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, List
 
 import numpy as np
 
+from ...backends.c.closed import size_text
 from ...ir.dims import Dim
 from .entry import Entry, Field
 from .interface import Interface
@@ -19,6 +20,10 @@ _TEXT = r"""/* Runs @NAME@ once: @NAME@_main [--weights FILE] [--seed N] @USAGE@
 #include <string.h>
 
 enum { MOST_AXES = 32 };
+
+/* For sizes that are computed from others. */
+static inline int64_t dy_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t dy_floor_divide(int64_t a, int64_t b) { return a / b - (a % b && (a < 0) != (b < 0)); }
 
 typedef struct {
     void *data;
@@ -213,7 +218,8 @@ def _size(entry: Entry, size: Any) -> str:
     """A size as an expression of C."""
     if not isinstance(size, Dim):
         return str(size)
-    return re.sub(r"[A-Za-z_]\w*", lambda found: f"arguments.{found.group()}", entry.size(size))
+    numbers = {size_text(Dim(symbol)): entry.number(symbol, "arguments.") for symbol in entry.sizes}
+    return re.sub(r"[A-Za-z_]\w*", lambda found: numbers.get(found.group(), found.group()), size_text(size))
 
 
 def _reads(entry: Entry) -> List[str]:

@@ -87,9 +87,12 @@ def stack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Nam
     return _joined(o, xs, axis)
 
 
-def array(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, *, extent: Any) -> Name:
+def array(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, *, extent: Any, dtype: Any) -> Name:
     """An array of numbers."""
-    return _joined(o, xs, 0)
+    # there may be none, and `ConcatFromSequence` wants some: one is put in front and left out again
+    first = o.node("SequenceInsert", xs, o.constant(0, dtype), o.constant(0, np.int64))
+    one, end = o.constant([1], np.int64), o.constant([np.iinfo(np.int64).max], np.int64)
+    return o.node("Slice", _joined(o, first, 0), one, end)
 
 
 def unstack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, *there: Name, axis: int) -> Name:
