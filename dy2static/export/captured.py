@@ -257,10 +257,11 @@ class _Closing:
 
     def _add(self, name: str, part: Union[Value, Build], arrays: List[Tuple[str, Value]], fixed: Dict[str, Any]) -> None:
         value = part if isinstance(part, Value) else self._value(part)
+        known = self._known(part)
         if value is not None:
             arrays.append((name, value))
-        elif isinstance(part, Const):
-            fixed[name] = part.value
+        elif known is not None:
+            fixed[name] = known.value
         else:
             raise ExportError(f"{self.subject.name} gives back, or keeps, {part.describe()}, which is no array", self._place(),
                               "give back arrays, Variables, and lists, tuples and dicts of them")
@@ -271,6 +272,15 @@ class _Closing:
             place = self._caller_place(build.source)
             value = None if place is None else dict(self._arguments()).get(self._name(place))
         return value if not isinstance(build, Number) else None
+
+    def _known(self, part: Union[Value, Build]) -> Optional[Const]:
+        """A part of the result that is the same in all calls: also a text, number or tuple that the model keeps."""
+        if isinstance(part, Const):
+            return part
+        if not isinstance(part, FromSource) or self._caller_place(part.source) is not None:
+            return None
+        value = follow(part.source, lambda root: self.subject.instance)
+        return Const(value) if _is_plain(value) else None
 
     # Gradients
 
@@ -310,6 +320,11 @@ class _Closing:
         """The line of the function."""
         code = getattr(getattr(self.subject, "function", None), "__code__", None)
         return None if code is None else Location(code.co_filename, code.co_firstlineno, 0, self.subject.name)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value cannot change and is no array."""
+    return all(map(_is_plain, value)) if type(value) is tuple else type(value) in (str, bytes, bool, int, float, type(None))
 
 
 def _read_in(graph: Graph) -> Set[Value]:

@@ -15,7 +15,7 @@ from ..ir.types import Scalar, Tensor
 def with_draws(graph: Graph) -> Graph:
     """The graph with ops for ``np.random.rand``, ``random``, ``uniform``, ``randn``, ``standard_normal`` and ``normal``.
 
-    Draws of sizes or bounds that only the run knows stay calls.
+    Draws of bounds that only the run knows, and of sizes that are numbers of the run and none of arguments, stay calls.
     """
     nodes: List[Node] = []
     for node in graph.nodes:
@@ -30,12 +30,12 @@ def with_draws(graph: Graph) -> Graph:
 def _as_ops(node: Node) -> Optional[List[Node]]:
     call = node.attrs["call"]
     rule = next((rule for name, rule in _RULES.items() if call.function == getattr(np.random, name)), None)
-    if rule is None or node.inputs or len(node.outputs) != 1:
+    if rule is None or node.attrs.get("extents") or len(node.outputs) != 1:
         return None
     value, = node.outputs
-    shape = value.type.shape if isinstance(value.type, (Tensor, Scalar)) else (None,)
-    if not all(isinstance(n, int) for n in shape):
+    if not isinstance(value.type, (Tensor, Scalar)):
         return None
+    shape = value.type.shape
     builder = Builder("draw")
     builder.loc = node.loc
     with building(builder):

@@ -24,8 +24,7 @@ from ..ir.dims import SizeNeeded
 from ..record.guards import EqualsMatch
 from ..record.inputs import ObjectInput
 from ..record.outcome import Outcome
-from ..record.paths import Attribute, Item
-from ..record.writes import SetItem
+from ..record.paths import Attribute
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
 from .successors import successor_of
@@ -80,6 +79,8 @@ class Subject:
         elif isinstance(target, types.MethodType):
             self.instance, target = target.__self__, target.__func__
             self.static = target if isinstance(target, StaticFunction) else None
+        elif isinstance(getattr(type(target), "__call__", None), types.FunctionType):   # noqa: B004
+            self.instance, target = target, type(target).__call__
         self.function: Any = target if self.static is None else self.static.python_function
         if not isinstance(self.function, types.FunctionType):
             raise SignatureError(f"what is {self.action} is a function, a method or a Link, not {type(target).__name__}")
@@ -307,7 +308,7 @@ def _multiples(axes: Set[Axis]) -> Restrictions:
 
 def _counted(outcome: Outcome) -> Set[Tuple]:
     """The paths of numbers that a call reads and writes: a program for each would be one too many."""
-    written = {(write.container.path(), write.key) for end in outcome.ends for write in end.writes if isinstance(write, SetItem)}
+    written = {(write.reads.word, write.key, *write.container.path()) for end in outcome.ends for write in end.writes
+               if write.reads is not None}
     return {guard.source.path() for guard in outcome.guards
-            if isinstance(guard, EqualsMatch) and type(guard.expected) in (int, float) and isinstance(guard.source, Item)
-            and (guard.source.parent.path(), guard.source.key) in written}
+            if isinstance(guard, EqualsMatch) and type(guard.expected) in (int, float) and guard.source.path() in written}

@@ -88,6 +88,10 @@ def branches(x):
     return F.exp(x)
 
 
+def drawn(x):
+    return x * np.random.rand(*x.shape), np.random.normal(1, 2, (len(x), 2)) + np.random.uniform(-1, 1, len(x))[:, None]
+
+
 def windows(x):
     count = (x.shape[0] - 4) // 2 + 1
     return x[np.arange(4) + 2 * np.arange(count)[:, None]]
@@ -151,13 +155,14 @@ PROGRAMS = {
     "ordered": (lambda: ordered, [InputSpec([None])], False, [(np.array([2, np.nan, -1, -0.0, 2, -np.nan, 0], "f"),)]),
     "halved": (Halved, [InputSpec([None, 2, None, None])], False, [(float_array(n, 2, *size),) for n, size in (
         (1, (8, 12)), (2, (4, 4)), (3, (20, 64)))]),
+    "drawn": (lambda: drawn, [FREE], False, [(float_array(5, 4),)]),
     "windows": (lambda: windows, [InputSpec([None])], False, [(float_array(n),) for n in (9, 4)]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 
 
 #: Functions of arrays.
-OF_ARRAYS = (rows, ordered, windows)
+OF_ARRAYS = (rows, ordered, drawn, windows)
 
 
 def eager(target, training, arrays):

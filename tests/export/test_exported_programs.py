@@ -110,6 +110,11 @@ def test_names_of_arguments_in_containers_and_of_results():
     assert program.fixed == {"output_1": 3} and program.results[-1].value is program.arguments[0].value
     assert [size.name for size in program.sizes.values()] == ["batch"]
 
+    net = Net()
+    net.classes = ("cat", "dog", 3)
+    program = exported(lambda x, way: (net(x), {"classes": net.classes, "way": way}), [InputSpec([2, 4]), "fast"])
+    assert program.fixed == {"output_1_classes": ("cat", "dog", 3), "output_1_way": "fast"}
+
 
 def test_a_program_is_for_sizes_of_one_only_where_these_compute_the_same():
     def changes(x):

@@ -374,6 +374,42 @@ def test_function_with_a_model_of_its_closure(tmp_path):
     assert len(list(loaded.params())) == 4
 
 
+class Counting:
+    """An object that is called."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+def counting_in_a_cell():
+    calls = 0
+
+    def scaled(x):
+        nonlocal calls
+        calls += 1
+        return x * calls
+    return scaled
+
+
+def counting_in_a_default(x, calls=[0]):  # noqa: B006
+    calls[0] += 1
+    return x * calls[0]
+
+
+@pytest.mark.parametrize("make", [Counting, counting_in_a_cell, lambda: counting_in_a_default])
+def test_counts_of_functions(make, tmp_path):
+    """One program for all counts, whether they are in an object, a closure or a list."""
+    counting = make()
+    save(counting, tmp_path / "m", [InputSpec([None])])
+    loaded = load(tmp_path / "m")
+    for count in range(1, 4):
+        np.testing.assert_array_equal(loaded(array(count)), array(count) * count)
+
+
 class Settings:
     def __init__(self):
         self.scale, self.activation, self.names = 2.0, F.tanh, ["a", "b"]

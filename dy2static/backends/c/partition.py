@@ -75,8 +75,8 @@ def supported(node: Node, standalone: bool = False) -> bool:
 _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *layout.RULES, "matmul", "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at",
     "take_along", "add_along", "stack_scatter", "sequence_places", "dimension", "argmax", "argmin", "arange", "argsort", "bincount",
-    "cumprod", "cumsum", "linear_recurrence", "pad", "pretransposed", "put_diagonal", "put_diagonals", "random_uniform", "select",
-    "shift", "sort", "stack_product", "weighted_add", "weighted_take", *LISTS)) - {"getitem", "diagonal"}
+    "cumprod", "cumsum", "linear_recurrence", "pad", "pretransposed", "put_diagonal", "put_diagonals", "select",
+    "shift", "sort", "stack_product", "weighted_add", "weighted_take", *STANDALONE_DRAWS, *LISTS)) - {"getitem", "diagonal"}
 
 
 #: Ops whose text is right for any number of images of any size, if their channels and windows are known.
