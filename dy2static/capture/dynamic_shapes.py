@@ -20,7 +20,7 @@ _NOW = -1
 _MOST_CAPTURES = 16
 
 #: No axis gets a limit that is below this one: sizes that captures are tried with have to differ.
-_LEAST_LIMIT = 32
+_LEAST_LIMIT = 16
 
 #: Sizes are taken to be multiples of no higher power of two: networks halve images so often.
 _HIGHEST_FACTOR = 128

@@ -153,8 +153,9 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
         _raise_like(function, rest, options)
         empty = OPS["full"](shape=(0,), value=0.0, dtype=np.dtype(float))
         return capture.numpy.call(function, (SymbolicArray(capture, empty), *rest), options)
-    if items.is_sure:
-        return of_items()
+    is_array = isinstance(items.elem, Tensor)
+    if items.is_sure or is_array and _fails_as_alone(function, rest, options) and not capture.effects.is_protected():
+        return of_items()                               # without items `stacked` fails as the function does
     if function in (np.array, np.asarray) and _is_of_one_dtype(items, *rest, **options):
         array = SymbolicArray(capture, _array_of_numbers(items, "items"))
         return capture.numpy.call(function, (array, *rest), options)
@@ -163,14 +164,26 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
 
 def _raise_like(function: Callable, rest: Any, named: Any) -> None:
     """Raise what a function of NumPy's raises for an empty list, if it does, by a statement (`raising.is_raised`)."""
+    raised = _raised(function, rest, named)
+    if raised is not None:
+        kind, args = raised
+        raise kind(*args)
+
+
+def _fails_as_alone(function: Callable, rest: Any, named: Any) -> bool:
+    """Whether a function of NumPy's raises for an empty list, and the same with these arguments as without."""
+    raised = _raised(function, rest, named)
+    return raised is not None and raised == _raised(function, (), {})
+
+
+def _raised(function: Callable, rest: Any, named: Any) -> Any:
+    """The class and arguments of what a function of NumPy's raises for an empty list; None if it raises nothing."""
     try:
         with quiet():
             function([], *rest, **named)
     except (ValueError, TypeError, IndexError) as error:
-        kind, args = type(error), error.args
-    else:
-        return
-    raise kind(*args)
+        return type(error), error.args
+    return None
 
 
 def _is_of_one_dtype(items: Items, dtype: Any = None, **options: Any) -> bool:

@@ -4,7 +4,6 @@ Then the list object stays what it is, and holds one `Items`: what the graph kno
 """
 from __future__ import annotations
 
-import sys
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
@@ -28,6 +27,10 @@ class Length:
 
     def __init__(self) -> None:
         self.users: Dict[int, Dict[Value, None]] = {}
+
+
+#: No list has so many items.
+_END = 1 << 61
 
 
 class Items:
@@ -100,10 +103,10 @@ class Items:
         if type(step) is not int or step == 0 or any(x is not None and number_kind(x) not in ("py_int", "py_bool")
                                                      for x in (span.start, span.stop)):
             capture.abort("a list whose length depends on array values is sliced by what is no whole number")
-        ends = (0, sys.maxsize) if step > 0 else (sys.maxsize, -sys.maxsize - 1)
+        ends = (0, _END) if step > 0 else (_END, -_END)
         bounds = [number_value(capture, end if given is None else given) for given, end in zip((span.start, span.stop), ends)]
         made = self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), {"step": step}, name="items")[0])
-        return made.counted(Length(), 1) if self.is_sure and step == 1 and _is_end(span) else made
+        return made.counted(Length(), 1) if self.is_sure and _is_end(span) else made
 
     def wrapped(self, value: Value) -> Any:
         """An item that is this value of the graph."""
@@ -123,6 +126,8 @@ class Items:
 
 def _is_end(span: slice) -> bool:
     """Whether a slice has an item of each list that has one: it is the beginning, the end or all of it."""
+    if span.step not in (None, 1):
+        return span.start is None and span.stop is None
     return span.start is None and (span.stop is None or type(span.stop) is int and span.stop > 0) or \
         span.stop is None and type(span.start) is int and span.start < 0
 

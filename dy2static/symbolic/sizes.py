@@ -171,7 +171,10 @@ def _tried(trial: int, more: int, symbol: str) -> int:
     if trial == least == 1:
         return 1
     size = max(trial, 3 if trial == 1 else 0) + more + max(least - 2, 0)
-    return size if most is None or size <= most else least + (size - least) % (most + 1 - least)
+    if most is None or size <= most:
+        return size
+    count = most + 1 - least
+    return least + (size - least) % (count - (count % 13 == 0))    # `_apart` counts in steps of 13
 
 
 def _symbols(item: Any) -> Set[str]:

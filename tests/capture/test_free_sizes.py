@@ -14,6 +14,7 @@ from chainer import testing
 from dy2static import InputSpec, pipeline, to_static
 from dy2static.errors import SignatureError
 from dy2static.native import compiler
+from dy2static.symbolic.sizes import _bindings
 
 RNG = np.random.RandomState(0)
 SIZES = (3, 4, 6, 5, 9, 2, 12)
@@ -710,3 +711,12 @@ def test_a_sum_of_sizes_is_no_multiple_of_one_of_them(backend):
         places = np.split(np.random.permutation(sum(sizes)), np.cumsum(sizes)[:-1])
         pieces = [np.random.rand(len(place), 5).astype(np.float32) for place in places]
         np.testing.assert_array_equal(in_order(pieces, places), in_order.python_function(pieces, places))
+
+
+def test_sizes_are_tried_with_numbers_that_differ():
+    """Those that end at the rows of a table are told apart from each other, and from those that do not end."""
+    for most in range(16, 64):
+        names = [f"length_n{i}{f'_upto{most}' if i < 5 else ''}" for i in range(8)]
+        tried = _bindings(set(names))
+        rows = {tuple([numbers[name] for numbers in tried]) for name in names}
+        assert len(rows) == len(names)

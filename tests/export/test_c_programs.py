@@ -88,6 +88,22 @@ def branches(x):
     return F.exp(x)
 
 
+def path(x):
+    """A list that is joined, and read from its end; another one whose items a decision chooses, and which nothing reads."""
+    found, unread, h = [], [], x
+    while h.max() > 0.1:
+        h = h * 0.5
+        found.append(h[:1])
+        if h[0] > 0.2:
+            unread.append(h)
+    return np.concatenate(found), np.stack(found[::-1], axis=1)
+
+
+def truths(x):
+    low, high = x < 0.5, x > 0.75
+    return ~low & ~high, (low | high[:, :1]) ^ high[0], ~low.any()
+
+
 def drawn(x):
     return x * np.random.rand(*x.shape), np.random.normal(1, 2, (len(x), 2)) + np.random.uniform(-1, 1, len(x))[:, None]
 
@@ -155,6 +171,8 @@ PROGRAMS = {
     "ordered": (lambda: ordered, [InputSpec([None])], False, [(np.array([2, np.nan, -1, -0.0, 2, -np.nan, 0], "f"),)]),
     "halved": (Halved, [InputSpec([None, 2, None, None])], False, [(float_array(n, 2, *size),) for n, size in (
         (1, (8, 12)), (2, (4, 4)), (3, (20, 64)))]),
+    "path": (lambda: path, [InputSpec([None])], False, [(float_array(3),), (3 * float_array(2),)]),
+    "truths": (lambda: truths, [FREE], False, [(float_array(3, 4),)]),
     "drawn": (lambda: drawn, [FREE], False, [(float_array(5, 4),)]),
     "windows": (lambda: windows, [InputSpec([None])], False, [(float_array(n),) for n in (9, 4)]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
@@ -162,7 +180,7 @@ PROGRAMS = {
 
 
 #: Functions of arrays.
-OF_ARRAYS = (rows, ordered, drawn, windows)
+OF_ARRAYS = (rows, ordered, path, truths, drawn, windows)
 
 
 def eager(target, training, arrays):

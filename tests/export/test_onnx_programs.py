@@ -86,6 +86,17 @@ def test_numbers_of_numpy_in_a_list_that_may_stay_empty():
             (vector(-1, -1, -1, -2), square))
 
 
+def test_joined_lists_of_loops_need_no_check():
+    def path(x):
+        found, h = [], x.array
+        while h.max() > 0.1:
+            h = h * 0.5
+            found.append(h[:1])
+        return np.concatenate(found), np.stack(found[::-1], axis=1), ~(h > 0.05)
+
+    compare(path, [InputSpec([None])], (vector(1, 2),), (vector(0.3, 0.1, 0.2),))
+
+
 def test_results_that_decisions_choose():
     def f(x, y):
         if x.array[0] > 0:

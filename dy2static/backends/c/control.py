@@ -38,7 +38,9 @@ def write_branch(emitter: FlowEmitter, step: Step, write_block: WriteBlock) -> N
     results = step.node.outputs
     for value in results:
         if is_number(value):
-            emitter.line(f"{emitter.declaration(value)}{emitter.local(value)};")
+            declaration = emitter.declaration(value)
+            if declaration:                             # lists are declared in front of all
+                emitter.line(f"{declaration}{emitter.local(value)};")
         else:
             emitter.name(value)
     emitter.line(f"if ({emitter.scalar(step.node.inputs[0])}) {{")

@@ -46,9 +46,10 @@ def nbytes(type: ListType) -> int:
     return math.prod(type.elem.shape) * type.elem.dtype.itemsize
 
 
-def takes(node: Node) -> bool:
-    """Whether there is a rule for a node."""
-    return node.op.name in LISTS and all(is_list(v) or isinstance(v.type, (Tensor, Scalar)) for v in node.inputs)
+def takes(node: Node, standalone: bool) -> bool:
+    """Whether there is a rule for a node.  standalone: in a function that no Python stands behind."""
+    has_rule = node.op.name in LISTS and (standalone or node.op.name not in _STANDALONE)
+    return has_rule and all(is_list(v) or isinstance(v.type, (Tensor, Scalar)) for v in node.inputs)
 
 
 # Text ---------------------------------------------------------------------------------------------------------------
@@ -125,6 +126,17 @@ def _rest(emitter: Emitter, node: Node) -> None:
     name, items = emitter.local(node.outputs[0]), emitter.local(node.inputs[0])
     emitter.line(f"{name} = {items};")
     emitter.line(f"{name}.count -= {name}.count > 0;")
+
+
+def _slice(emitter: Emitter, node: Node) -> None:
+    items, start, stop = node.inputs
+    ends = f"{emitter.scalar(start)}, {emitter.scalar(stop)}, {node.attrs['step']}"
+    _call(emitter, node, f"dy_list_slice(&{emitter.storages}, {emitter.local(items)}, {ends}, {nbytes(items.type)})")
+
+
+def _extend(emitter: Emitter, node: Node) -> None:
+    a, b = map(emitter.local, node.inputs)
+    _call(emitter, node, f"dy_list_extend(&{emitter.storages}, {a}, {b}, {nbytes(node.inputs[0].type)})")
 
 
 def _zeros(emitter: Emitter, node: Node) -> None:
@@ -278,8 +290,11 @@ LISTS: Dict[str, Rule] = {
     "list_new": _new, "list_append": _append, "list_get": _get, "list_len": _length, "list_pop": _pop, "list_zeros": _zeros,
     "list_part": _part, "list_alone": _alone, "list_rest": _rest, "list_last": _last, "list_as_last": _as_last,
     "list_grown": _one_more, "list_put": _put, "list_taken": _taken, "list_add": _add, "list_stack": _stack,
-    "list_array": _stack,
+    "list_array": _stack, "list_slice": _slice, "list_extend": _extend,
     "list_unstack": _unstack, "list_join": _join, "list_has": _has, "list_has_any": _has_any}
+
+#: Those that NumPy computes where Python stands behind: their gradients are not written in C.
+_STANDALONE = ("list_slice", "list_extend")
 
 
 def headers(text: str) -> str:

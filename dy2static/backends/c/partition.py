@@ -50,7 +50,7 @@ def supported(node: Node, standalone: bool = False) -> bool:
     if not all(map(is_known, dims_of(node))) and not _fits_run_sizes(node):
         return False
     if name in LISTS:
-        return lists.takes(node)
+        return lists.takes(node, standalone)
     if standalone and name in ("constant", *STANDALONE_DRAWS):
         return True
     if node.regions:

@@ -116,6 +116,43 @@ static inline dy_list dy_list_either(dy_storages *all, dy_list a, dy_list b, int
     return list;
 }
 
+/* An end of a slice, counted from the front. */
+static inline int64_t dy_list_end(int64_t end, int64_t count, int64_t low, int64_t high)
+{
+    end += end < 0 ? count : 0;
+    return end < low ? low : end > high ? high : end;
+}
+
+/* Some of the items: list[start:stop:step]. */
+static inline dy_list dy_list_slice(dy_storages *all, dy_list list, int64_t start, int64_t stop, int64_t step, int64_t size)
+{
+    const int64_t low = step < 0 ? -1 : 0, high = list.count + low;
+    start = dy_list_end(start, list.count, low, high);
+    stop = dy_list_end(stop, list.count, low, high);
+    const int64_t span = step < 0 ? start - stop : stop - start, each = step < 0 ? -step : step;
+    const dy_list found = dy_list_of(all, span > 0 ? (span + each - 1) / each : 0, size);
+    for (int64_t k = 0; k < found.count; k++) {
+        memcpy(found.data + k * size, list.data + (start + k * step) * size, size);
+        found.there[k] = dy_list_has(list, start + k * step);
+    }
+    return found;
+}
+
+/* The items of two lists. */
+static inline dy_list dy_list_extend(dy_storages *all, dy_list a, dy_list b, int64_t size)
+{
+    const dy_list found = dy_list_of(all, a.count + b.count, size);
+    if (found.count > 0) {
+        if (a.count)
+            memcpy(found.data, a.data, a.count * size);
+        if (b.count)
+            memcpy(found.data + a.count * size, b.data, b.count * size);
+        dy_list_marks(found.there, a);
+        dy_list_marks(found.there + a.count, b);
+    }
+    return found;
+}
+
 /* Free what none of the lists has: done when as much has come up as was left the last time. */
 static inline void dy_lists_sweep(dy_storages *all, dy_list *const *lists, int64_t count)
 {
