@@ -1,14 +1,14 @@
 """Whether a program for free sizes, which are two or more, computes the right thing where one of them is one."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .. import passes
 from ..errors import Dy2StaticError
 from ..ir.dims import Dim, as_multiple
-from ..ir.graph import Graph, Value
+from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import interpret
 from ..ir.shapes import evaluate_shape
 from ..ir.substitute import with_sizes
@@ -42,15 +42,26 @@ def _ones(general: ExportedProgram, other: ExportedProgram) -> Dict[str, int]:
 
 
 def _agree(general: ExportedProgram, other: ExportedProgram, ones: Dict[str, int]) -> bool:
-    if [result.name for result in general.results] != [result.name for result in other.results]:
-        return False
     try:
         reduced = passes.run(passes.CLEAN, with_sizes(general.graph, ones))
     except (ValueError, TypeError):                     # an op does not take the size
         return False
+    makers = {value: node for node in reduced.nodes for value in node.outputs}
+    known = {result.name: _number(makers.get(value)) for result, value in zip(general.results, reduced.outputs)
+             if result.name in other.fixed}
+    if any(type(number) is not int or number != other.fixed[name] for name, number in known.items()) or \
+            [result.name for result in general.results if result.name not in known] != [result.name for result in other.results]:
+        return False
+    reduced = reduced.with_(outputs=tuple([value for result, value in zip(general.results, reduced.outputs)
+                                           if result.name not in known]))
     if [v.type for v in reduced.outputs] != [v.type for v in other.graph.outputs] and not _are_renamed(reduced, other.graph):
         return False
     return _form(reduced) == _form(other.graph) or _compute_the_same(general, reduced, other)
+
+
+def _number(node: Optional[Node]) -> Any:
+    """The size that a node gives as a number, if it is known."""
+    return node.attrs["size"] if node is not None and node.op.name == "dimension" else None
 
 
 def _are_renamed(a: Graph, b: Graph) -> bool:
@@ -84,23 +95,43 @@ def _attribute(value: Any) -> Any:
 
 
 def _compute_the_same(general: ExportedProgram, reduced: Graph, other: ExportedProgram) -> bool:
+    arrays = {parameter.name: parameter.array for parameter in (*general.parameters, *other.parameters)}
+    runs = [(reduced, [arrays[p.name] for p in general.parameters]), (other.graph, [arrays[p.name] for p in other.parameters])]
+    for ints in (2, 1):                                 # where all ints are indices of one row, they are zero
+        given = _examples(general, reduced, ints)
+        try:
+            a, b = [_interpreted(graph, *given, *own) for graph, own in runs]
+        except LookupError:
+            continue
+        except (Dy2StaticError, ArithmeticError, ValueError, TypeError):    # nothing is known of sizes that raise here
+            return False
+        return all(np.shape(x) == np.shape(y) and _near(np.asarray(x), np.asarray(y)) for x, y in zip(a, b))
+    return False
+
+
+def _examples(general: ExportedProgram, reduced: Graph, ints: int) -> List[np.ndarray]:
+    """Arrays for the arguments.  ints: those in them are below it."""
     draw = np.random.RandomState(0)
     sizes: Dict[str, int] = {}
-    given = []
+    found = []
     for _, value in zip(general.arguments, reduced.inputs):
         for symbol in sorted({s for n in value.shape if isinstance(n, Dim) for s in n.symbols}):
             sizes.setdefault(symbol, 3 + len(sizes))
         shape = evaluate_shape(value.shape, sizes)
-        given.append(draw.uniform(-1, 1, shape).astype(value.dtype) if value.dtype.kind == "f" else
-                     draw.randint(0, 2, shape).astype(value.dtype))
-    arrays = {parameter.name: parameter.array for parameter in (*general.parameters, *other.parameters)}
+        found.append(draw.uniform(-1, 1, shape).astype(value.dtype) if value.dtype.kind == "f" else
+                     draw.randint(0, ints, shape).astype(value.dtype))
+    return found
+
+
+def _interpreted(graph: Graph, *arrays: np.ndarray) -> Sequence[Any]:
+    """What a graph gives; its draws are the same in each run, and leave the generator as it was."""
+    state = np.random.get_state()
+    np.random.seed(0)
     try:
         with np.errstate(all="ignore"):
-            a = interpret(reduced, *given, *[arrays[p.name] for p in general.parameters])
-            b = interpret(other.graph, *given, *[arrays[p.name] for p in other.parameters])
-    except (Dy2StaticError, ArithmeticError, ValueError, LookupError, TypeError):   # nothing is known of sizes that raise here
-        return False
-    return all(np.shape(x) == np.shape(y) and _near(np.asarray(x), np.asarray(y)) for x, y in zip(a, b))
+            return interpret(graph, *arrays)            # type: ignore[no-any-return]
+    finally:
+        np.random.set_state(state)
 
 
 def _near(a: np.ndarray, b: np.ndarray) -> bool:

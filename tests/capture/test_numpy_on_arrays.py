@@ -6,6 +6,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
+from dy2static import to_static
 from tests.against_eager import check, variable
 
 #: They read or write files and memory, change settings, wait for input, or do not give the same twice.
@@ -140,3 +141,18 @@ def parts_of_complex_numbers(x):
 
 def test_parts_of_complex_numbers():
     check(lambda compile: compile(parts_of_complex_numbers), [lambda: (variable(4),)], compiled=True)
+
+
+def compared(x):
+    """NumPy 1 compares some floats with Python's numbers in float64, NumPy 2 in their own dtype."""
+    largest = x.max()
+    numbers = largest > 0.1, largest <= 0.1, 0.1 == x[1], x + (largest > 0.1)
+    return (*numbers, x > 0.1, x * 0 + 2048 == 2049, x * 0 + 16777216 < 16777217, x < 1e39, x * 20480 == 2048)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_of_numpy_beside_numbers(dtype, backend):
+    x = np.array([0.05, 0.1], dtype)
+    for mine, eager in zip(to_static(compared, backend=backend)(x), compared(x)):
+        np.testing.assert_array_equal(mine, eager)

@@ -278,3 +278,15 @@ def test_statistics_of_batch_normalization_are_state():
     net(x)
     for value, name in zip(found[1:], names(program.results)[1:]):
         np.testing.assert_allclose(value, getattr(net, name[len("next/"):]), rtol=1e-6)
+
+
+def test_one_row_beside_draws_indices_and_numbers():
+    """Programs of one row are compared with the general one by what they draw, pick and count, too."""
+    def f(x, places):
+        noise = np.random.rand(len(x), 1)
+        return {"y": (x * noise < 0.5).sum(axis=1), "picked": x[places], "count": len(x)}
+
+    state = np.random.get_state()[1].copy()
+    program = exported(f, [InputSpec([None, 3]), InputSpec([None], "int64")])
+    assert [size.least for size in program.sizes.values()] == [1, 1]
+    np.testing.assert_array_equal(np.random.get_state()[1], state)

@@ -1,7 +1,9 @@
 """Rules that do exactly what a call of NumPy does: the same bits, the same dtype, the same memory."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Tuple
+
+import numpy as np
 
 from ... import ops
 from ...ir.graph import Value
@@ -22,11 +24,24 @@ def elementwise(op: Any, kinds: str = "f") -> Rule:
 
 
 def comparison(op: Any) -> Rule:
-    """The rule of a function that compares its operands in the dtype of the first array."""
+    """The rule of a function that compares its operands in the dtype of the first array.
+
+    NumPy 1 compares floats in float64 with a number of Python's that does not fit, and its own floats, which have no axes, with any.
+    """
     def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
-        values = operands((a, b))
+        values = operands(_compared(a, b))
         return None if values is None else op(*values)
     return rule
+
+
+def _compared(a: Any, b: Any) -> Tuple[Any, ...]:
+    """The operands of a comparison; an array of floats beside a number of Python's in the dtype that NumPy takes for both."""
+    arrays = [x for x in (a, b) if is_array(x)]
+    if len(arrays) != 1 or arrays[0].dtype.kind != "f":
+        return a, b
+    number = next((x for x in (a, b) if type(x) in (int, float)), 1.0)
+    dtype = np.result_type(np.zeros((1,) * min(arrays[0].ndim, 1), arrays[0].dtype), number)
+    return tuple([ops.cast(x, dtype=dtype) if x is arrays[0] and dtype.kind == "f" and x.dtype != dtype else x for x in (a, b)])
 
 
 def of_bools(op: Any) -> Rule:

@@ -49,20 +49,19 @@ def pop(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name)
     return o.node("SequenceErase", xs)
 
 
-def _bound(o: OnnxWriter, x: Name, count: Name) -> Name:
-    """An end of a slice, counted from the front, inside of the list."""
-    zero = o.constant(0, np.int64)
-    x = where(o, o.node("Less", x, zero), o.node("Add", x, count), x)
-    return o.node("Min", o.node("Max", x, zero), count)
+def _bound(o: OnnxWriter, x: Name, count: Name, low: int) -> Name:
+    """An end of a slice, counted from the front, inside of the list.  low: the least that it may be, -1 for a slice backwards."""
+    least = o.constant(low, np.int64)
+    x = where(o, o.node("Less", x, o.constant(0, np.int64)), o.node("Add", x, count), x)
+    return o.node("Min", o.node("Max", x, least), o.node("Add", count, least))
 
 
 def slice_(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], xs: Name, start: Name, stop: Name, *, step: int) -> Name:
     """Some of the items."""
-    if step < 1:
-        raise NotInOnnx("a slice of a list runs forwards")
-    count = length(o, types, results, xs)
-    first, last = _bound(o, start, count), _bound(o, stop, count)
-    many = o.node("Div", o.node("Add", o.node("Sub", last, first), o.constant(step - 1, np.int64)), o.constant(step, np.int64))
+    count, low = length(o, types, results, xs), -1 if step < 0 else 0
+    first, last = _bound(o, start, count, low), _bound(o, stop, count, low)
+    span = o.node("Sub", *((first, last) if step < 0 else (last, first)))
+    many = o.node("Div", o.node("Add", span, o.constant(abs(step) - 1, np.int64)), o.constant(abs(step), np.int64))
     return _copied(o, empty(o, results[0]), xs, first, step, o.node("Max", many, o.constant(0, np.int64)))
 
 
