@@ -268,6 +268,17 @@ def test_sizes_have_the_names_of_their_specs():
     assert sorted(size.name for size in program.sizes.values()) == ["edges", "nodes", "width"]
 
 
+@pytest.mark.filterwarnings("ignore::dy2static.errors.ExportWarning")
+def test_runs_of_other_sizes_fail():
+    def f(x):
+        return x * 2 if len(x) > 1 else x + 1
+
+    program, one = exported(f, [InputSpec([None, 3])]), {"x": np.ones((1, 3), "f")}
+    with pytest.raises(Exception, match="batch has to be 2 or more"):
+        run(model_of_program(program, Options()), one)
+    assert run(model_of_program(program, Options(checks="leave out")), one)["output"][0, 0] == 2
+
+
 def test_sizes_as_numbers():
     def f(x):
         n, m = x.shape

@@ -33,7 +33,8 @@ def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os
     gradients: True, or names of parameters and arguments: the gradients of the first result are results, too (``grad/l1/W``).
     random: whether draws become operators of ONNX, whose numbers are others than NumPy's.
     checks: ``"refuse"``: code that raises is an `ExportError`.  ``"fail"``: the run fails in a node that is named after the
-        exception and the user's line.  ``"leave out"``: the model goes on as if nothing were raised.
+        exception and the user's line.  ``"leave out"``: the model goes on as if nothing were raised, and takes sizes that it is not
+        for; otherwise the run fails for those.
 
     Raises `ExportError`, with the user's line, for what cannot be expressed, before anything is written; `SignatureError` for
     wrong arguments; `BackendError` where the package ``onnx`` is missing.
@@ -60,9 +61,12 @@ def checked_options(opset: int, random: bool, checks: str) -> Options:
 def model_of_program(program: ExportedProgram, options: Options) -> Any:
     """The model of a closed program."""
     sizes = {Dim(symbol) * size.factor: size.name for symbol, size in program.sizes.items()}
+    has_limits = [size for size in program.sizes.values() if size.least > 1 or size.most is not None or size.factor > 1]
+    limited = [(program.arguments[size.argument].name, size) for size in has_limits if options.checks != "leave out"]
     model = model_of(program.graph, [(a.value, a.name) for a in program.arguments],
                      [(p.value, p.name, p.array) for p in program.parameters],
-                     list(zip(program.graph.outputs, [r.name for r in program.results])), sizes, options, program.name)
+                     list(zip(program.graph.outputs, [r.name for r in program.results])), sizes, options, program.name,
+                     limited=limited)
     for size in program.sizes.values():
         if size.least > 1:
             model.metadata_props.add(key=f"least {size.name}", value=str(size.least))

@@ -8,10 +8,12 @@ import numpy as np
 from ...errors import ExportError
 from ...ir.dims import Dim, Size
 from ...ir.graph import Graph, Value
+from ...ir.onnx_forms import Name
 from ...ir.op import OPS
 from ...ir.types import List as ListType
 from ...ir.types import Scalar, Tensor
 from ...passes.legalize.decompose import decompose
+from ..program import FreeSize
 from . import proto
 from .control import CONTROL
 from .writer import GraphWriter, Options
@@ -32,8 +34,11 @@ def legalized(graph: Graph) -> Graph:
 
 def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tuple[Value, str, np.ndarray]],
              results: Sequence[Named], sizes: Mapping[Size, str], options: Options, name: str = "graph", doc: str = "",
-             version: str = "") -> Any:
-    """The model.  sizes: the names of free sizes.  Raises `ExportError`, with the user's line."""
+             version: str = "", limited: Sequence[Tuple[Name, FreeSize]] = ()) -> Any:
+    """The model.  sizes: the names of free sizes.  limited: those that may not be any number, each with the argument that has it.
+
+    Raises `ExportError`, with the user's line.
+    """
     writer = GraphWriter(options, CONTROL)
     for taken in (*(n for _, n in arguments), *(n for _, n, _ in parameters), *(n for _, n in results)):
         writer.fresh(taken)
@@ -45,6 +50,8 @@ def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tupl
     for value, given, array in parameters:
         writer.initializer(given, np.ascontiguousarray(array).reshape(array.shape))
         writer.declare(value, (given,))
+    for given, size in limited:
+        writer.fail_if(_does_not_fit(writer, given, size), f"{size.name} has to be {size.in_words}")
     writer.graph(legalized(graph))
     for value, given in results:
         if isinstance(value.type, Scalar) or isinstance(value.type, (Tensor, ListType)):
@@ -58,6 +65,18 @@ def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tupl
     arrays = {key: array for key, array in writer.initializers.items() if key in used}
     outputs = [_info(value, given, sizes) for value, given in results]
     return proto.model(name, nodes, inputs, outputs, arrays, options.opset, doc, version)
+
+
+def _does_not_fit(writer: GraphWriter, argument: Name, size: FreeSize) -> Name:
+    """Whether the size of an argument is one that the program is not for."""
+    number = writer.node("Gather", writer.shape_of(argument), writer.constant(size.axis, np.int64), axis=0)
+    found = writer.node("Less", number, writer.constant(size.least, np.int64))
+    if size.most is not None:
+        found = writer.node("Or", found, writer.node("Greater", number, writer.constant(size.most, np.int64)))
+    if size.factor > 1:
+        rest = writer.node("Mod", number, writer.constant(size.factor, np.int64))
+        found = writer.node("Or", found, writer.node("Greater", rest, writer.constant(0, np.int64)))
+    return found
 
 
 def _dtype(value: Value) -> np.dtype:

@@ -26,7 +26,7 @@ def elementwise(op: Any, kinds: str = "f") -> Rule:
 def comparison(op: Any) -> Rule:
     """The rule of a function that compares its operands in the dtype of the first array.
 
-    NumPy 1 compares floats in float64 with a number of Python's that does not fit, and its own floats, which have no axes, with any.
+    NumPy 1 compares floats in float64 with a number of Python's that does not fit, and its own floats (no axes) with any number.
     """
     def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
         values = operands(_compared(a, b))
