@@ -124,23 +124,31 @@ class SavedDispatcher(Dispatcher):
             if not failed:
                 return now
             misfits.append((now, failed))
-        raise self._no_program(misfits, wanted, args)
+        raise self._no_program(misfits, wanted, [*args[1:], *kwargs.values()])
 
     def _no_program(self, misfits: Sequence[Tuple[Outcome, List[int]]], wanted: Tuple[bool, bool],
-                    args: Tuple[Any, ...]) -> SignatureError:
+                    given: Sequence[Any]) -> SignatureError:
         absent = [item.reason for item in self._missing if (item.train, item.enable_backprop) == wanted]
         if not misfits:
             return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
                                   + "; ".join(absent or ["it was not called like this before it was saved"]))
         outcome, failed = max(misfits, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1])))
-        reasons = [outcome.guards[k].describe() for k in failed if k >= 0] or [f"other arguments than these {len(args) - 1}"]
+        reasons = [outcome.guards[k].describe() for k in failed if k >= 0] or ["another number of arguments"]
         also = f"; not saved: {'; '.join(absent)}" if absent else ""
-        return SignatureError(f"no program of the loaded model takes this call; the nearest wants {'; '.join(reasons[:3])}{also}",
+        call = ", ".join(map(_kind, given)) or "no arguments"
+        return SignatureError(f"no program of the loaded model takes this call with {call}; "
+                              f"the nearest wants {'; '.join(reasons[:3])}{also}",
                               hint="save the model with an input_spec in which sizes that differ are None")
 
     def explain(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""
         raise SignatureError("a loaded model has no source that could be explained", hint="print its `program(...).graph`")
+
+
+def _kind(given: Any) -> str:
+    """What an argument is, as guards say it: ``ndarray (2, 4) float64``."""
+    name = type(given).__name__
+    return f"{name} {given.shape} {given.dtype}" if isinstance(given, (chainer.Variable, *chainer.get_array_types())) else name
 
 
 def _forget_removed_hooks(layer: chainer.Link) -> None:
