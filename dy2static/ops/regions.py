@@ -14,6 +14,7 @@ import numpy as np
 from ..ir.op import ON_HOST, OpDef, declare, sample
 from ..ir.types import Tensor
 from .loss import last_gradient, never
+from .onnx_forms import windows
 from .rules import need_dtype
 
 _ATTRS: Dict[str, Any] = {"size": (1, 1), "scale": 1.0}
@@ -255,6 +256,7 @@ region_align_average: OpDef = declare(
     "region_align_average", "x rois images", _POINTS, kind="reduction", may_raise=True, infer=_pooled,
     numpy="average_points({x}, {rois}, {images}, {size}, {scale}, {ratio})", cupy=ON_HOST, calls=(average_points,),
     vjp=lambda g, y, x, *regions, **attrs: (region_align_average_grad(g, *regions, shape=x.shape, **attrs), None, None),
+    onnx=windows.region_average,
     samples=(sample((2, 3, 5, 6), np.array([[0, 0, 5, 5], [1, 2, 4, 3]]), np.array([1, 0]), size=(2, 3), scale=0.8),),
 )
 

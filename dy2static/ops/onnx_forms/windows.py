@@ -296,3 +296,16 @@ def local_response_grad(o: OnnxWriter, types: Sequence[Any], results: Sequence[T
     sums = _around(o, o.node("Div", o.node("Mul", y, g), unit), n // 2, types[0].ndim)
     less = o.node("Mul", o.node("Mul", x, o.like(2 * alpha * beta, x)), sums)
     return o.node("Sub", o.node("Mul", g, scale), less)
+
+
+def region_average(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, rois: Name, images: Name, *,
+                   size: Tuple[int, int], scale: float, ratio: Tuple[Any, Any]) -> Name:
+    """`RoiAlign`, with as many points in a bin along both axes."""
+    if ratio[0] != ratio[1]:
+        raise NotInOnnx(f"`RoiAlign` has one sampling ratio, not {ratio}")
+    dtype = np.dtype(np.float64 if types[0].dtype == np.float64 else np.float32)
+    scaled = o.node("Mul", o.cast(rois, dtype), o.constant(scale, dtype))       # its attribute for that has single precision
+    turned = o.node("Gather", scaled, o.constant([1, 0, 3, 2], np.int64), axis=1)
+    y = o.nodes("RoiAlign", (o.cast(x, dtype), turned, o.cast(images, np.int64)), (dtype,), mode="avg", output_height=size[0],
+                output_width=size[1], sampling_ratio=ratio[0] or 0, coordinate_transformation_mode="output_half_pixel")[0]
+    return o.cast(y, results[0].dtype)
