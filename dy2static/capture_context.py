@@ -19,6 +19,7 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
+    Set,
     Tuple,
     Union,
 )
@@ -333,6 +334,7 @@ class IndexRanges(Protocol):
 
     places: Dict[Value, Any]
     least: Dict[Value, Any]
+    reaching: Set[Value]
 
     def is_place(self, value: Value, below: Any) -> None:
         """A number counts the iterations of a loop."""

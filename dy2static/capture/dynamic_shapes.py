@@ -30,20 +30,21 @@ _HIGHEST_FACTOR = 128
 class Restrictions:
     """Axes for which the captured function does something else, or cannot be captured, for some sizes.
 
-    raised: those that are as large as those seen, nearly, in all calls to come.
+    raised: those that are as large as those seen, nearly, in all calls to come.  exact: those that are as large, no less.
     multiples: those that are also multiples of what all seen are multiples of.
     fixed: those that are not free.  limits: those that are never above a number: where a table has so many rows.
     """
 
     raised: Set[Axis] = field(default_factory=set)
+    exact: Set[Axis] = field(default_factory=set)
     multiples: Set[Axis] = field(default_factory=set)
     fixed: Set[Axis] = field(default_factory=set)
     limits: Mapping[Axis, int] = field(default_factory=dict)
 
     def joined(self, other: "Restrictions") -> "Restrictions":
         """These and those of the other one."""
-        return Restrictions(self.raised | other.raised, self.multiples | other.multiples, self.fixed | other.fixed,
-                            {**self.limits, **other.limits})
+        return Restrictions(self.raised | other.raised, self.exact | other.exact, self.multiples | other.multiples,
+                            self.fixed | other.fixed, {**self.limits, **other.limits})
 
 
 class SizeHistory:
@@ -137,7 +138,8 @@ class FreeSizes:
         least = -(-least // factor)
         if (path, axis) in self.restricted.raised:
             # a power of two, so that sizes that get smaller and smaller do not make a program each
-            least = 1 << max(min(sizes.values()) // factor, 1).bit_length() - 1
+            least = max(min(sizes.values()) // factor, 1)
+            least = least if (path, axis) in self.restricted.exact else 1 << least.bit_length() - 1
         most = self.restricted.limits.get((path, axis))
         name = f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2) + ("" if most is None else f"_upto{most // factor}")
         size = next(alike, factor * Dim(name))
@@ -165,9 +167,13 @@ class FreeSizes:
         if is_number_needed:
             restricted.fixed |= axes
         elif not any(axis not in self.restricted.raised and min(self._symbols[self.free[axis]].values()) > 3 for axis in axes):
-            can_be = {axis for axis in axes - self.restricted.multiples if _common_factor(self._symbols[self.free[axis]]) > 1}
-            restricted.multiples |= can_be
-            restricted.fixed |= set() if can_be else axes
+            sizes = {axis: self._symbols[self.free[axis]] for axis in axes}
+            rounded = axes - self.restricted.exact - self.restricted.multiples
+            nearer = {axis for axis in rounded if _is_no_power(min(sizes[axis].values()))}
+            can_be = {axis for axis in axes - self.restricted.multiples if _common_factor(sizes[axis]) > 1}
+            restricted.exact = restricted.exact | nearer if nearer else restricted.exact - can_be
+            restricted.multiples |= set() if nearer else can_be
+            restricted.fixed |= set() if nearer or can_be else axes
 
     def new_limits(self, limits: Mapping[str, int]) -> Dict[Axis, int]:
         """The limits of axes for those of symbols, if they have none yet and no size seen is above it."""
@@ -182,6 +188,11 @@ class FreeSizes:
     def needed(self, symbols: Sequence[str]) -> Set[Axis]:
         """The free axes that these symbols stand for; all of them if they stand for none."""
         return {axis for axis, size in self.free.items() if not set(size.symbols).isdisjoint(symbols)} or set(self.free)
+
+
+def _is_no_power(size: int) -> bool:
+    """Whether a size is no power of two."""
+    return size & (size - 1) != 0
 
 
 def _common_factor(sizes: Mapping[int, int]) -> int:

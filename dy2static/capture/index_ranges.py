@@ -7,7 +7,7 @@ program.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Container, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Container, Dict, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -59,7 +59,8 @@ class IndexRanges:
 
     places: of numbers that count the iterations of a loop, and what is added to them, what they are below.  least: of numbers
     that a loop counts up, what they are not below.  multiples: of numbers that are computed from a place, how.  below: of arrays
-    of whole numbers that are drawn, what they are below; they are not negative.
+    of whole numbers that are drawn, what they are below; they are not negative.  reaching: items of lists at the place of a
+    loop, which is that of the last one if the loop goes on to its end.
     """
 
     def __init__(self, capture: Capture):
@@ -70,6 +71,7 @@ class IndexRanges:
         self.least: Dict[Value, Least] = {}
         self.multiples: Dict[Value, Multiple] = {}
         self.below: Dict[Value, int] = {}
+        self.reaching: Set[Value] = set()
 
     def may_raise(self, node: Node) -> bool:
         """Whether a node may fail on what its operands hold."""

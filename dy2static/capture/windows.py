@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple
 
+from ..ir.dims import not_below
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.template import AT
@@ -105,14 +106,19 @@ def _is_of_run(entry: Any) -> bool:
 
 
 def _window(capture: Capture, entry: Any, size: Any) -> Optional[Window]:
-    if not _is_of_run(entry) or type(size) is not int:
+    if not _is_of_run(entry) or size is None:
         return None
     ends = [_value(entry.start), _value(entry.stop)]
     (of_start, before), (of_stop, behind) = [_moved(capture, end) for end in ends]
-    bounds, count = [capture.number_bounds.of_whole(end) for end in ends], behind - before
-    if of_start is not of_stop or None in bounds or count <= 0 or bounds[0][0] < 0 or bounds[0][1] + count > size:
+    count = behind - before
+    below = capture.index_ranges.places.get(ends[0])
+    if of_start is not of_stop or count <= 0:
         return None
-    return Window(entry, count)
+    if below is not None and not_below(size, below - 1 + count):
+        return Window(entry, count)
+    bounds = [capture.number_bounds.of_whole(end) for end in ends]
+    is_inside = None not in bounds and bounds[0][0] >= 0 and not_below(size, bounds[0][1] + count)
+    return Window(entry, count) if is_inside else None
 
 
 def _value(number: Any) -> Value:

@@ -34,6 +34,12 @@ class ListSlot:
         found = self.before.symbolic
         return len(self.before.items) if found is None else found.count
 
+    @property
+    def begin_size(self) -> Any:
+        """How many items there are before the loop, as a size; None where that is not known."""
+        found = self.before.symbolic
+        return len(self.before.items) if found is None else found.size
+
     def values_of(self, item: Any) -> List[Value]:
         """The value of the graph for what is in the list."""
         if type(item) is not Contents:
@@ -69,10 +75,10 @@ def share_lengths(slots: Iterable[Any]) -> None:
             slot.lengths = found.setdefault(slot.begins, (Length(), Length()))
 
 
-def check_lengths(capture: CaptureContext, slots: Dict[Any, Any], after: Dict[Any, Any]) -> None:
+def check_lengths(capture: CaptureContext, slots: Dict[Any, Any], after: Dict[Any, Any], trips: Any) -> None:
     """Stop where lists that were taken to be of one length, and arrays made of them of one size, are not after an iteration.
 
-    after: what the body leaves in the places of the slots.
+    after: what the body leaves in the places of the slots.  trips: how many iterations there are, as a size, if that is known.
     """
     grown: Dict[Tuple[Length, Length], Dict[Any, None]] = {}
     for key, slot in slots.items():
@@ -84,5 +90,11 @@ def check_lengths(capture: CaptureContext, slots: Dict[Any, Any], after: Dict[An
         if len(ways) > 1 and any(len(lists) > 1 for lists in inside.users.values()):
             capture.abort("arrays are made of two lists in a loop on array values, which may come to have other lengths")
     for slot in slots.values():
-        if isinstance(slot, ListSlot) and len(grown[slot.lengths]) > 1:
+        if not isinstance(slot, ListSlot):
+            continue
+        if len(grown[slot.lengths]) > 1:
             slot.lengths = slot.lengths[0], Length()
+            continue
+        by, = grown[slot.lengths]
+        if trips is not None and slot.begin_size is not None and type(by) is int:
+            slot.lengths[1].size = slot.begin_size + by * trips

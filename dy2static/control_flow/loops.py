@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..heap.aborts import CaptureAborted
 from ..heap.regions import close, free_values
-from ..ir.dims import Dim, less
+from ..ir.dims import Dim, less, maximum
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..ir.types import Tensor, dims_in
@@ -15,8 +16,9 @@ from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
 from ..symbolic.kinds import name_at
-from ..symbolic.lists import known_length, truth_of
+from ..symbolic.lists import known_length, symbolic_items, truth_of
 from ..symbolic.rollback import WHOLE, Snapshot
+from ..symbolic.sequences import Parts
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import Maybe
 from .for_rest import Replayed, Rest, check_unnamed
@@ -94,6 +96,13 @@ class Loops:
         length = self.capture.expressions.size_of(known_length(test.args[0]))       # type: ignore[attr-defined]
         return isinstance(length, Dim) and less(state[0], length) is True
 
+    def _trips(self, test: Callable, state: Tuple) -> Any:
+        """How many iterations a ``for`` has if nothing changes what it is over, as a size; None where that is not known."""
+        if not _is_for(test) or test.args[1] is not None or type(state[0]) is not int:      # type: ignore[attr-defined]
+            return None
+        length = self.capture.expressions.size_of(known_length(test.args[0]))       # type: ignore[attr-defined]
+        return None if length is None else maximum(length - state[0], 0)
+
     def _note_place(self, place: Value, sequence: Any) -> None:
         """In the body of a ``for``, the place is below the length."""
         length = self.capture.expressions.size_of(known_length(sequence))
@@ -134,6 +143,8 @@ class Loops:
         # a place in a sequence is never taken for the number that it is at first
         slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else \
             {key: self._slot(key, guess.flags, before, state, names, state[key]) for key, guess in guesses.items()}
+        trips = self._trips(test, state)
+        contents = None if trips is None else _contents(test)
         replaced, is_exposed = len(self.staging.replaced), False
         overwritten = self.capture.array_writes.overwritten.state()
         for _ in range(_MOST_TRIALS):
@@ -160,7 +171,9 @@ class Loops:
             is_first, is_exposed = not is_exposed, is_exposed or exposures != self.capture.deciding.exposures
             _check_guessed(not guesses or is_right(guesses, trial, after) and not is_exposed)
             if not trial.found_more and not (is_first and is_exposed):
-                found = self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes, has_run)
+                is_even = trips is None or _contents(test) == contents
+                found = self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes, has_run,
+                                        trips if is_even else None)
                 self._guesses.note(test, body, slots)
                 return found
             before.restore()
@@ -223,11 +236,11 @@ class Loops:
         return slot_of(self.capture, initial, name, flags, item)
 
     def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node],
-                   has_run: bool) -> Tuple:
+                   has_run: bool, trips: Any) -> Tuple:
         capture, slots = self.capture, list(trial.slots.values())
         with self.staging.region() as closing:
             results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
-        check_lengths(capture, trial.slots, after)
+        check_lengths(capture, trial.slots, after, trips)
         self._keep_sizes_inside([*test[0], *body, *closing], results)
         before.restore()
         initial = [v for slot in slots for v in slot.values_of(slot.initial)]
@@ -237,6 +250,8 @@ class Loops:
             capture.gradients.crossings.check_loop(trial.unrelated, nodes, dict(zip(own, initial)), dict(zip(own, outputs)))
         free = free_values([*test[0], *nodes], [*test[1], *outputs])
         invariants = [v for v in free if v not in own]
+        if trips is not None:
+            nodes = [self._reaching_last(node, own[0], invariants) for node in nodes]
         same = _carried_twice(own, initial, outputs)
         regions = tuple(close(capture.builder, part, values, (*own, *invariants), name, same)
                         for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
@@ -244,6 +259,12 @@ class Loops:
         attrs = {"carried": len(own), "runs": has_run}
         made = dict(zip(own, capture.builder.add(OPS["while_"], (*initial, *invariants), attrs, regions, name="loop")))
         return trial.finish([made[same.get(v, v)] for v in own], after, before, has_run)
+
+    def _reaching_last(self, node: Node, place: Value, invariants: Sequence[Value]) -> Node:
+        """A node of the body of a ``for`` that goes on to its end; one that takes each item of a list takes the last one, too."""
+        reaches = node.op.name == "list_get" and node.inputs[1] is place and node.inputs[0] in invariants and \
+            node.outputs[0] in self.capture.index_ranges.reaching
+        return replace(node, attrs={**node.attrs, "is_last": True}) if reaches else node
 
     def _keep_sizes_inside(self, nodes: Sequence[Node], results: Sequence[Value]) -> None:
         """Stop where a loop leaves arrays of a size that each iteration finds out for itself."""
@@ -272,6 +293,13 @@ def _check_guessed(is_right: bool) -> None:
 def _is_for(test: Callable) -> bool:
     """Whether a test is that of a ``for``, whose state begins with the place."""
     return isinstance(test, functools.partial) and test.func is _has_more
+
+
+def _contents(test: Callable) -> List[Any]:
+    """What the lists hold now that a ``for`` is over."""
+    sequence = test.args[0]                             # type: ignore[attr-defined]
+    found = [symbolic_items(each) for each in (sequence.over if isinstance(sequence, Parts) else (sequence,))]
+    return [items and items.value for items in found]
 
 
 def _has_more(sequence: Any, stop: Any, place: Any, *state: Any) -> Any:

@@ -25,7 +25,7 @@ from ..symbolic.kept_values import kept_values
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList, as_staged, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
-from ..symbolic.sequences import PARTS, has_rows, sequence_of
+from ..symbolic.sequences import PARTS, Parts, has_rows, sequence_of
 from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choices
@@ -221,8 +221,8 @@ def _list(capture: CaptureContext, items: list) -> Any:
     return NotImplemented if capture is None else StagedList(capture, items)
 
 
-def _list_of(capture: CaptureContext, items: Any, test: Callable, element: Callable, count: int) -> Any:
-    if capture is None:
+def _list_of(capture: CaptureContext, items: Any, test: Optional[Callable], element: Callable, count: int) -> Any:
+    if capture is None or test is None and not _is_of_unknown_length(items):
         return NotImplemented
     made = StagedList(capture, [])
     dy.for_(items, functools.partial(_add_if, staging_of(capture), made, test, element, dy.UNPACKED[count]), ())
@@ -267,8 +267,15 @@ def _items_of(capture: CaptureContext, function: Callable, items: Any, args: Tup
     return tuple(items) if capture is not None and is_plain and symbolic_items(items) is None else NotImplemented
 
 
-def _add_if(staging: Staging, made: list, test: Callable, element: Callable, unpacked: Callable, item: Any) -> Tuple:
+def _is_of_unknown_length(items: Any) -> bool:
+    """Whether only the run knows how many items there are."""
+    return isinstance(items, Parts) or has_rows(items) or symbolic_items(items) is not None
+
+
+def _add_if(staging: Staging, made: list, test: Optional[Callable], element: Callable, unpacked: Callable, item: Any) -> Tuple:
     parts = unpacked(item)
+    if test is None:
+        return _add(made, element, parts)
     staging.growing += 1                                # items of one kind are joined, rather than what follows captured twice
     try:
         return dy.cond(test(*parts), functools.partial(_add, made, element, parts), tuple, ())

@@ -15,6 +15,9 @@ ON_HOST = "on host"
 #: Of the gradient of a list: each item says for itself whether it is there.
 BY_ITEM = "by item"
 
+#: The same where the last item has one for sure.
+LAST = "by item, and the last has one"
+
 KINDS = ("elementwise", "reduction", "view", "contraction", "movement", "creation", "scalar", "control", "effect",
          "opaque")
 

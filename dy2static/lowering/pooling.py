@@ -39,26 +39,35 @@ def average_pooling_nd(node: Any, x: Value) -> Optional[Value]:
 
 
 def _average(x: Value, kernel: Any, stride: Any, pad: Any) -> Optional[Value]:
-    if _is_one_window(x, kernel, pad):
-        return ops.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
+    whole = _whole_axes(x, kernel, stride, pad)
+    if whole:
+        return ops.mean(x, axis=whole, keepdims=True)
     size = _windows(x.shape[2:], kernel, stride, pad, False)
     return None if size is None else ops.average_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
 
 
-def _is_one_window(x: Value, kernel: Any, pad: Any) -> bool:
-    """Whether there is one window that is the whole image, of a size that only the run knows."""
-    return kernel == x.shape[2:] and not are_fixed(kernel) and are_fixed(pad) and not any(pad) and are_there(x)
+def _whole_axes(x: Value, kernel: Any, stride: Any, pad: Any) -> Tuple[int, ...]:
+    """The axes that windows are as long as, if only the run knows how long one of them is and windows are one element otherwise."""
+    if kernel is None or stride is None or not are_fixed(pad) or any(pad) or not are_there(x):
+        return ()
+    axes = tuple([axis for axis, size in enumerate(kernel, start=2) if size == x.shape[axis]])
+    others = [(size, step) for axis, (size, step) in enumerate(zip(kernel, stride), start=2) if axis not in axes]
+    is_free = not are_fixed([x.shape[axis] for axis in axes])
+    return axes if is_free and all(other == (1, 1) for other in others) else ()
 
 
 @lowers(MaxPoolingND)
 def max_pooling_nd(node: Any, x: Value) -> Optional[Value]:
     # `indexes` is what `return_indices` gives; Chainer's CUDA kernel makes numbers of 32 bits
     kernel, stride, pad = ints(node.ksize), ints(node.stride), ints(node.pad)
-    if _is_one_window(x, kernel, pad):
-        rows = ops.reshape(x, shape=(*x.shape[:2], math.prod(x.shape[2:])))
-        places = ops.reshape(ops.argmax(rows, axis=2), shape=(*x.shape[:2], 1))
-        y = ops.reshape(ops.take_along(rows, places, axis=2), shape=(*x.shape[:2], *(1,) * (x.ndim - 2)))
-        places = ops.reshape(places, shape=y.shape)
+    whole = _whole_axes(x, kernel, stride, pad)
+    if whole:
+        others = tuple([axis for axis in range(x.ndim) if axis not in whole])
+        counts = [math.prod([x.shape[axis] for axis in axes]) for axes in (others[1:], whole)]
+        rows = ops.reshape(x if others == (0, 1) else ops.transpose(x, axes=(*others, *whole)), shape=(x.shape[0], *counts))
+        places = ops.reshape(ops.argmax(rows, axis=2), shape=(*rows.shape[:2], 1))
+        shape = tuple([1 if axis in whole else size for axis, size in enumerate(x.shape)])
+        y, places = (ops.reshape(part, shape=shape) for part in (ops.take_along(rows, places, axis=2), places))
     else:
         size = _windows(x.shape[2:], kernel, stride, pad, node.cover_all)
         if size is None:

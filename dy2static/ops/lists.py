@@ -13,7 +13,7 @@ from typing import List as Items
 import numpy as np
 
 from ..ir.dims import Dim
-from ..ir.op import BY_ITEM, OpDef, declare
+from ..ir.op import BY_ITEM, LAST, OpDef, declare
 from ..ir.types import List, Scalar, Tensor, Type, python_scalar
 from .onnx_forms import lists as forms
 from .rules import normal_axis
@@ -117,10 +117,12 @@ list_append: OpDef = declare(
     onnx=forms.append,
 )
 
+#: One item.  is_last: it is the last one, here or in an iteration of the loop around, which does not make the list.
 list_get: OpDef = declare(
-    "list_get", "xs index", kind="control", may_raise=True, infer=lambda xs, index: _need_list(xs).elem,
-    numpy="{xs}[{index}]", asks_present=True,
-    vjp=lambda g, y, xs, index, present: ((list_put(g, xs, index, *_there(present)), BY_ITEM), None),
+    "list_get", "xs index", {"is_last": False}, kind="control", may_raise=True,
+    infer=lambda xs, index, *, is_last: _need_list(xs).elem, numpy="{xs}[{index}]", asks_present=True,
+    vjp=lambda g, y, xs, index, *, is_last, present: (
+        (list_put(g, xs, index, *_there(present)), LAST if is_last and present[0] is True else BY_ITEM), None),
     onnx=forms.get,
 )
 
@@ -133,11 +135,13 @@ list_pop: OpDef = declare(
     onnx=forms.pop,
 )
 
-#: Some of the items: ``xs[start:stop:step]``; of a gradient, too.
+#: Some of the items: ``xs[start:stop:step]``; of a gradient, too.  is_whole: all of them, in this order or backwards.
 list_slice: OpDef = declare(
-    "list_slice", "xs start stop", {"step": 1}, kind="control", infer=_same_list,
-    numpy=lambda xs, start, stop, *, step: xs[start:stop:step],
-    vjp=lambda g, y, xs, start, stop, *, step: ((list_unslice(g, xs, start, stop, step=step), BY_ITEM), None, None),
+    "list_slice", "xs start stop", {"step": 1, "is_whole": False}, kind="control", infer=_same_list,
+    numpy=lambda xs, start, stop, *, step, is_whole: xs[start:stop:step],
+    vjp=lambda g, y, xs, start, stop, *, step, is_whole: (
+        list_slice(g, start, stop, step=step, is_whole=True) if is_whole else
+        (list_unslice(g, xs, start, stop, step=step), BY_ITEM), None, None),
     onnx=forms.slice_,
 )
 
@@ -273,7 +277,7 @@ list_add: OpDef = declare("list_add", "a b", kind="control", infer=_same_list, n
 # Arrays of all items --------------------------------------------------------------------------------------------
 
 
-def _stack_canonical(xs: Type, *, axis: int, extent: Any, refuse: Any) -> Dict[str, Any]:
+def _stack_canonical(xs: Type, *, axis: int, extent: Any, refuse: Any, size: Any = None) -> Dict[str, Any]:
     return {"axis": normal_axis(axis, _need_tensor(_need_list(xs).elem).ndim + 1)}
 
 
@@ -281,7 +285,8 @@ def _stacked(elem: Tensor, axis: int, extent: Any) -> Tensor:
     return Tensor((*elem.shape[:axis], extent, *elem.shape[axis:]), elem.dtype)
 
 
-def _stack(xs: Sequence[np.ndarray], *, axis: int, extent: Dim, refuse: Optional[Callable[[], Any]]) -> np.ndarray:
+def _stack(xs: Sequence[np.ndarray], *, axis: int, extent: Dim, refuse: Optional[Callable[[], Any]],
+           size: Optional[Dim] = None) -> np.ndarray:
     made = refuse() if not xs and refuse is not None else None
     if made is not None:
         return made
@@ -312,13 +317,14 @@ def _unstacked(g: Any, axis: int, present: Tuple[Any, ...]) -> Any:
 
 
 #: The items along a new axis.  From here on ``extent`` is the length of the list.  refuse: raises what an empty list
-#: raises, or gives what becomes of it.
+#: raises, or gives what becomes of it.  size: the length by sizes that were known before, if it is.
 list_stack: OpDef = declare(
-    "list_stack", "xs", {"axis": 0, "extent": None, "refuse": None}, kind="control", may_raise=True,
+    "list_stack", "xs", {"axis": 0, "extent": None, "refuse": None, "size": None}, kind="control", may_raise=True,
     canonical=_stack_canonical,
-    infer=lambda xs, *, axis, extent, refuse: _stacked(_need_tensor(_need_list(xs).elem), axis, extent),
+    infer=lambda xs, *, axis, extent, refuse, size: _stacked(_need_tensor(_need_list(xs).elem), axis,
+                                                             extent if size is None else size),
     numpy=_stack, asks_present=True,
-    vjp=lambda g, y, xs, *, axis, extent, refuse, present: (_unstacked(g, axis, present),),
+    vjp=lambda g, y, xs, *, axis, extent, refuse, size, present: (_unstacked(g, axis, present),),
     onnx=forms.stack,
 )
 

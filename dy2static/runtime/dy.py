@@ -276,15 +276,15 @@ def not_(value: Any) -> Any:
     return not value
 
 
-def list_of(items: Any, test: Callable[..., Any], element: Callable[..., Any], count: int) -> list:
+def list_of(items: Any, test: Optional[Callable[..., Any]], element: Callable[..., Any], count: int) -> list:
     """``[element for names in items if test]``; the functions take the names, of which there are ``count`` if they are a tuple."""
     if stage.capture is not None:
         result = _staged("list_of", items, test, element, count)
         if result is not NotImplemented:
             return result
     if not count:
-        return [element(item) for item in items if test(item)]
-    return [element(*names) for names in map(UNPACKED[count], items) if test(*names)]
+        return [element(item) for item in items if test is None or test(item)]
+    return [element(*names) for names in map(UNPACKED[count], items) if test is None or test(*names)]
 
 
 def truth_of(function: Callable[..., Any], items: Any, test: Optional[Callable[..., Any]], element: Callable[..., Any],

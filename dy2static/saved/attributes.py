@@ -97,7 +97,7 @@ def _is_setting(value: Any) -> bool:
 #: By the names of attributes.
 KINDS: Dict[str, Test] = {
     **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "runs", "cached", "closed", "finite", "stable",
-                     "weighted", "mean", "gate"),
+                     "weighted", "mean", "gate", "is_last", "is_whole"),
                     _is_flag),
     **dict.fromkeys(("slope", "alpha", "beta", "exponent", "cap", "base", "low", "high", "delta", "margin", "k", "n", "scale",
                      "rmax", "dmax", "fill", "ignored", "value", "least", "greatest"), _is_number),
@@ -127,6 +127,7 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     # backends make these: no file has one
     **{("select", name): lambda value: False for name in ("begin", "end")},
     **{("conv_blocks", name): lambda value: False for name in ("scale", "shift", "residual", "relu")},
+    ("list_stack", "size"): _or_none(_is_size),
     ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
     **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")},

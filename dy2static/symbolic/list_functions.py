@@ -223,8 +223,9 @@ def stacked(items: Items, axis: int, function: Callable, refuse: Any = None) -> 
     capture.effects.store_writes()
     extent = _extent_of(capture.builder, items)
     capture.event("staged", function.__name__)
+    size = items.size if isinstance(items.size, Dim) else None
     value, = capture.builder.add(OPS["list_stack"], (items.value,), {
-        "axis": axis, "extent": extent, "refuse": refuse or EmptyCall(function)}, name="stacked")
+        "axis": axis, "extent": extent, "refuse": refuse or EmptyCall(function), "size": size}, name="stacked")
     return value
 
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 from ..capture_context import CaptureContext
 from ..heap.list_shadows import ShadowList, load_other
 from ..heap.right_operands import COMPARISONS, added, adds_itself, ask_right_first
+from ..ir.dims import Size, equal, is_positive, not_below
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType
@@ -22,11 +23,12 @@ from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 class Length:
     """A number of items that some lists have in common.
 
-    users: the lists that an array was made of, by how many items more they have.
+    users: the lists that an array was made of, by how many items more they have.  size: the number by sizes of arrays, if known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size: Optional[Size] = None) -> None:
         self.users: Dict[int, Dict[Value, None]] = {}
+        self.size = size
 
 
 #: No list has so many items.
@@ -77,14 +79,23 @@ class Items:
                              has_leaves=self.has_leaves or other.has_leaves)
 
     @property
+    def size(self) -> Optional[Size]:
+        """How many items there are, by the sizes of arrays; None where that is not known."""
+        length, more = self.count
+        return None if length.size is None else length.size + more
+
+    @property
     def is_sure(self) -> bool:
         """Whether there is certainly an item."""
-        return self.count[1] > 0
+        return self.count[1] > 0 or self.size is not None and is_positive(self.size)
 
     @property
     def length(self) -> SymbolicScalar:
         """The number of items, a number of the graph."""
-        return self.capture.wrap(self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")[0])
+        value, = self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")
+        if self.size is not None:
+            self.capture.dimensions[value] = self.size
+        return self.capture.wrap(value)
 
     def item(self, index: Any) -> Any:
         """One item; a run raises IndexError where there is none."""
@@ -93,9 +104,24 @@ class Items:
             return StagedList(capture, [self.part(index)])
         if number_kind(index) not in ("py_int", "py_bool"):
             capture.abort(f"a list whose length depends on array values is indexed by {describe(index)}")
-        capture.effects.store_writes()
-        value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), {}, name="item")
+        if not self._has(index):
+            capture.effects.store_writes()
+        attrs = {"is_last": type(index) is int and index == -1}
+        value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), attrs, name="item")
+        below = capture.index_ranges.places.get(getattr(index, "value", None))
+        if below is not None and self.size is not None and equal(self.size, below):
+            capture.index_ranges.reaching.add(value)
         return self.wrapped(value)
+
+    def _has(self, index: Any) -> bool:
+        """Whether there is certainly an item at a place."""
+        size = self.size
+        if size is None:
+            return type(index) is int and index in (0, -1) and self.is_sure
+        if type(index) is int:
+            return not_below(size, index + 1 if index >= 0 else -index)
+        below = self.capture.index_ranges.places.get(getattr(index, "value", None))
+        return below is not None and not_below(size, below)
 
     def part(self, span: slice) -> "Items":
         """The items of a slice."""
@@ -105,7 +131,11 @@ class Items:
             capture.abort("a list whose length depends on array values is sliced by what is no whole number")
         ends = (0, _END) if step > 0 else (_END, -_END)
         bounds = [number_value(capture, end if given is None else given) for given, end in zip((span.start, span.stop), ends)]
-        made = self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), {"step": step}, name="items")[0])
+        is_whole = span.start is None and span.stop is None and abs(step) == 1
+        attrs = {"step": step, "is_whole": is_whole}
+        made = self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), attrs, name="items")[0])
+        if is_whole:
+            return made.counted(*self.count)
         return made.counted(Length(), 1) if self.is_sure and _is_end(span) else made
 
     def wrapped(self, value: Value) -> Any:
@@ -122,6 +152,15 @@ class Items:
             made.__dict__["elsewhere"] = True
             self.capture.grad_state.join(made, (), known=False)
         return made
+
+
+def _sum_of(items: Items, other: Items) -> Tuple[Length, int]:
+    """How many items two lists have together."""
+    for one, rest in ((items, other), (other, items)):
+        if isinstance(one.size, int):
+            length, more = rest.count
+            return length, more + one.size
+    return Length(None if items.size is None or other.size is None else items.size + other.size), 0
 
 
 def _is_end(span: slice) -> bool:
@@ -164,6 +203,7 @@ class Contents:
                 found = part.joined(part, value) if i == 0 else found.joined(part, value)
             if not parts:                               # what an empty list holds does not differ from anything
                 found = like.replaced(value)
+            found.counted(Length(0), len(parts))
         if found.kind != like.kind or found.elem != like.elem:
             refuse_mixed(capture, like, found)
         return found
@@ -273,7 +313,7 @@ class StagedList(list):
         elif theirs is not None:
             own = Contents(list.copy(self)).as_items(self.capture, theirs)
             value, = self.capture.builder.add(OPS["list_extend"], (own.value, theirs.value), {}, name="items")
-            self.hold(own.joined(theirs, value))
+            self.hold(own.joined(theirs, value).counted(*_sum_of(own, theirs)))
         else:
             self._refuse("extended")
 

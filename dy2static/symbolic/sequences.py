@@ -7,9 +7,9 @@ import chainer.functions as F
 
 from ..capture_context import Calls, CaptureContext
 from ..heap.stand_ins import stands_for
-from ..ir.dims import Dim
+from ..ir.dims import Dim, not_below
 from .kinds import number_kind
-from .sizes import without_sizes
+from .sizes import Size, without_sizes
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -58,12 +58,23 @@ class Range(Parts):
     @property
     def length(self) -> Any:
         """How many numbers there are."""
-        if self.step == 1:
-            return self.stop if type(self.start) is int and self.start == 0 else self.stop - self.start
-        return (self.stop - self.start + (self.step - 1 if self.step > 0 else self.step + 1)) // self.step
+        start, stop = [found if found is not None else bound for bound, found in zip(
+            (self.start, self.stop), map(self.capture.expressions.size_of, (self.start, self.stop)))]
+        way = stop - start if self.step > 0 else start - stop
+        found = way if abs(self.step) == 1 else (way + abs(self.step) - 1) // abs(self.step)
+        return Size(self.capture, found).number if isinstance(found, Dim) else found
 
     def __getitem__(self, place: Any) -> Any:
-        return place if self.step == 1 and type(self.start) is int and self.start == 0 else self.start + place * self.step
+        if type(place) is slice:
+            if place != slice(None, None, -1) or abs(self.step) != 1:
+                self._refuse()
+            return Range(self.capture, self.stop - self.step, self.start - self.step, -self.step)
+        if self.step == 1 and type(self.start) is int and self.start == 0:
+            return place
+        found, (start, stop) = self.start + place * self.step, map(self.capture.expressions.size_of, (self.start, self.stop))
+        if type(found) is SymbolicScalar and None not in (start, stop) and not_below(start if self.step > 0 else stop + 1, 0):
+            self.capture.index_ranges.places[found.value] = stop if self.step > 0 else start + 1
+        return found
 
 
 stands_for(Range, range)

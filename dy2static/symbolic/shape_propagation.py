@@ -1,12 +1,13 @@
 """How the sizes of what NumPy gives follow those of its operands: as a rule for all sizes, not for the few that are tried."""
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, Callable, Hashable, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, less, maximum
+from ..ir.dims import Dim, equal, less, maximum
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Tensor, type_of
@@ -29,6 +30,8 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
     args, kwargs = template
     if getattr(function, "__name__", "") in _LIKE_FIRST:
         return types[args[0].index]
+    if getattr(function, "__name__", "") == "reshape" and not kwargs:
+        return _reshaped(*fill(args, [t if isinstance(t, Dim) else Value(t) for t in types]))
     if not isinstance(function, Hashable) or function not in _BY_RULE:
         return None
     filled = fill(args, [t if isinstance(t, Dim) else Value(t) for t in types])
@@ -45,6 +48,19 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
         if type(step) is int and step > 0:
             return Tensor((maximum(0, (stop - start + step - 1) // step),), np.arange(1, **kwargs).dtype)
     return None
+
+
+def _reshaped(x: Any, *shape: Any) -> Any:
+    """The type of an array with another shape; None where it is not certain to have as many elements."""
+    shape = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if not isinstance(x, Value) or not isinstance(x.type, Tensor) or not all(type(n) is int or isinstance(n, Dim) for n in shape):
+        return None
+    try:
+        op = OPS["reshape"]
+        found = op.infer(x.type, **op.canonical(x.type, shape=shape))       # type: ignore[misc]
+    except (TypeError, ValueError):
+        return None
+    return found if equal(math.prod(found.shape), math.prod(x.shape)) else None
 
 
 def _part(function: Callable, x: Any, *rest: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""List comprehensions with conditions, and what ``all`` and ``any`` ask of each item."""
+"""List comprehensions, and what ``all`` and ``any`` ask of each item."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dy2static.transformers.thunks import Thunks
 
 
 class Comprehensions(Thunks):
-    """Make a list comprehension with a condition a call, so that it can be symbolic; so for `all` and `any` of a generator.
+    """Make a list comprehension a call, so that its length and its condition can be symbolic; so `all` and `any` of a generator.
 
     It stays where it has several ``for`` or conditions, where what it binds is no name or tuple of up to three names, where a
-    function is made in it, and where a part of it cannot be moved into a lambda.
+    function is made in it, where a part of it cannot be moved into a lambda, and where it goes over a display.
 
     Before:  return [a * n for a in xs if a > 0], all(a > 0 for a in xs)
     After:   return _dy.list_of(xs, lambda a: a > 0, lambda a: a * n, 0), _dy.truth_of(all, xs, None, lambda a: a > 0, 0)
@@ -27,14 +27,15 @@ class Comprehensions(Thunks):
 
     def visit_ListComp(self, node: gast.ListComp) -> Any:
         loop = node.generators[0]
-        names = self._own_names(node) if len(loop.ifs) == 1 else None
+        is_known = not loop.ifs and isinstance(loop.iter, (gast.Tuple, gast.List, gast.Constant))
+        names = None if is_known else self._own_names(node)
         self.generic_visit(node)
         if names is None or _keeps_names(node.elt, *loop.ifs):
             return node
         return self.quote(
             "_dy.list_of(items, test, element, count)",
             items=loop.iter,
-            test=self._function(names, loop.ifs[0]),
+            test=self._test(names, loop),
             element=self._function(names, node.elt),
             count=_count(loop.target, names),
         )
@@ -51,7 +52,7 @@ class Comprehensions(Thunks):
             "_dy.truth_of(function, items, test, element, count)",
             function=node.func,
             items=self._items(loop.iter),
-            test=self._function(names, loop.ifs[0]) if loop.ifs else gast.Constant(None, None),
+            test=self._test(names, loop),
             element=self._function(names, asked.elt),
             count=_count(loop.target, names),
         )
@@ -68,6 +69,9 @@ class Comprehensions(Thunks):
         loop, *others = node.generators
         movable = not others and len(loop.ifs) < 2 and not loop.is_async and self.can_move(node.elt, *loop.ifs)
         return _names(loop.target) if movable else None
+
+    def _test(self, names: List[str], loop: gast.comprehension) -> gast.AST:
+        return self._function(names, loop.ifs[0]) if loop.ifs else gast.Constant(None, None)
 
     def _function(self, names: List[str], body: gast.AST) -> gast.Lambda:
         made = self.quote("lambda: body", body=body)

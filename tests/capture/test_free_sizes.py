@@ -41,7 +41,7 @@ class Net(chainer.Chain):
             self.l1, self.l2, self.embed = L.Linear(6, 6), L.Linear(6, 4), L.EmbedID(11, 6)
             self.conv, self.norm = L.Convolution2D(3, 4, 3, pad=1), L.LayerNormalization(6)
             self.batch_norm, self.fc = L.BatchNormalization(4), L.Linear(64, 4)
-            self.fc2 = L.Linear(4, 2)
+            self.fc2, self.l3 = L.Linear(4, 2), L.Linear(6, 6)
             self.lstm = L.LSTM(6, 6)
 
 
@@ -205,6 +205,31 @@ def over_columns(net, x):
     return F.sum(h ** 2)
 
 
+def last_of_steps(net, i):
+    e, c, hs = net.embed(i), None, []
+    z, f = F.tanh(net.l1(e, n_batch_axes=2)), F.sigmoid(net.l3(e, n_batch_axes=2))
+    for k in range(i.shape[1]):
+        c = z[:, k] if c is None else f[:, k] * c + z[:, k]
+        hs.append(f[:, k] * c)
+    y = net.l2(hs[-1])
+    net.cleargrads()
+    F.sum(y * y).backward()
+    return y
+
+
+def both_directions(net, x):
+    steps = [F.tanh(net.l1(x[:, i])) for i in range(x.shape[1])]
+    there, back = [], []
+    for i in range(len(steps)):
+        there.append(steps[i] if i == 0 else steps[i] * there[-1])
+    h = steps[-1]
+    for i in range(x.shape[1])[::-1]:
+        h = h * steps[i]
+        back.append(h)
+    back.reverse()
+    return F.concat([F.stack(there, axis=1), F.stack(back, axis=1)], axis=2) + len(there) + len(back)
+
+
 #: name: (function, arguments for a size).  One program serves all sizes from the third on.
 FREE = {
     "loss": (loss, lambda n: (floats(n, 6), labels(n))),
@@ -262,6 +287,10 @@ FREE = {
                               lambda n: (floats(2, 3, n + 1, 2 * n),)),
     "largest of all places": (lambda net, x: (lambda h: net.fc2(F.max_pooling_2d(h, (h.shape[2], 1))))(F.relu(F.convolution_2d(
         x[:, None], np.ones((4, 1, 3, 6), "f")))), lambda n: (np.round(floats(2, n + 2, 6), 1),)),
+    "largest and average of columns and rows": (lambda net, x: (lambda h: F.sum(F.max_pooling_2d(h, (h.shape[2], 1)), axis=3)[:, :, 0] *
+        F.max(F.average_pooling_2d(h, (1, h.shape[3])), axis=2)[:, :, 0])(net.conv(x)), lambda n: (floats(2, 3, n + 1, n + 3),)),
+    "frames": (lambda net, x: net.l1(x.array[:, np.arange(6) + 2 * np.arange((x.shape[1] - 6) // 2 + 1)[:, None]], n_batch_axes=2),
+               lambda n: (floats(2, n + 6),)),
     "neighbours side by side": (lambda net, x: net.l1(F.concat([x[:, i:x.shape[1] - 2 + i, :2] for i in range(3)], axis=2),
                                                       n_batch_axes=2), lambda n: (floats(2, n + 2, 6),)),
     "padded to a multiple": (lambda net, x: F.concat([F.unpooling_2d(F.max_pooling_2d(h, 2), 2, cover_all=False) * h for h in [F.pad(
@@ -282,6 +311,11 @@ FREE = {
     "in place": (in_place, lambda n: (floats(n, 6),)), "halving": (halving, lambda n: (floats(n, 6),)),
     "largest": (largest, lambda n: (floats(n, 6),)), "until": (until, lambda n: (floats(n, 6),)), "pairs": (pairs, lambda n: (floats(n, 6),)),
     "moving": (moving, lambda n: (floats(n, 6),)),
+    "list of parts": (lambda net, x: sum([F.sum(net.l1(row[None])) for row in F.separate(x, axis=0)]), lambda n: (floats(n, 6),)),
+    "last of steps": (last_of_steps, lambda n: (labels(n, 8)[None],)),
+    "both directions": (both_directions, lambda n: (floats(3, n, 6),)),
+    "windows": (lambda net, x: F.sum(F.stack([net.l1(F.reshape(x[:, i:i + 3, :2], (2, -1))) for i in range(0, x.shape[1] - 2, 2)])),
+                lambda n: (floats(2, n + 2, 6),)),
     "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
 }
 
@@ -298,7 +332,6 @@ def used_twice(net, x):
 FIXED = {
     "iterator that is used twice": (used_twice, lambda n: (floats(n, 6),)),
     "text": (lambda net, x: F.sum(x) * len(f"{x.shape[0]}"), lambda n: (floats(n, 6),)),
-    "list of parts": (lambda net, x: sum([F.sum(net.l1(row[None])) for row in F.separate(x, axis=0)]), lambda n: (floats(n, 6),)),
 }
 
 
@@ -358,6 +391,26 @@ def test_native_code_of_any_size(name):
     assert info.captures == 3 and info.fallbacks == 0
     program = static.dispatcher.programs[-1]
     assert program.has_free_sizes and "int64_t dim_length_n0" in program.native_code
+
+
+def first_of_many(net, x):
+    hs, h, y = [], x[:, 0], 0
+    for i in range(x.shape[1]):
+        hs.append(net.l1(h))
+        h = h + net.l3(x[:, i])
+    for _ in range(x.shape[1]):
+        y += F.sum(hs[0])
+    net.cleargrads()
+    y.backward()
+
+
+def test_items_without_gradients():
+    """An item of a list that nothing reads has no gradient, and what only it was computed from has none, in any size."""
+    static = to_static(first_of_many)
+    for n in (3, 4, 5, 6):
+        net = Net()
+        static(net, chainer.Variable(floats(2, n, 6)))
+        assert net.l3.W.grad is None and net.l1.W.grad is not None
 
 
 @pytest.mark.parametrize("name", FIXED)

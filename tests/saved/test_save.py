@@ -45,6 +45,11 @@ def normalised(self, x):
     return self.l1(h)
 
 
+def steps(x):
+    rows = [F.tanh(x[:, i]) * i for i in range(x.shape[1])]
+    return F.stack(rows[::-1]), rows[-1]
+
+
 def branches(self, x):
     h = self.l1(x)
     if h.array.sum() > 0:
@@ -128,6 +133,7 @@ CASES = {
         lambda: chain(by_contents, e=lambda: L.EmbedID(5, 4), l2=linear(4, 3)),
         lambda n: (np.arange(n, dtype=np.int32) % 5, np.arange(n, dtype=np.int32) % 3),
         [InputSpec([None], "int32"), InputSpec([None], "int32")]),
+    "steps": Case(lambda: steps, lambda n: (chainer.Variable(array(2, n, seed=n)),), [InputSpec([2, None])]),
     "shared": Case(_with_scale, lambda n: (array(n, 4, seed=n),), [InputSpec([None, 4])]),
     "numpy": Case(lambda: masked, lambda n: (chainer.Variable(array(n, 3, seed=n)),), [InputSpec([2, 3])], (2,)),
 }

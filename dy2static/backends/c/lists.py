@@ -260,6 +260,8 @@ def _stack(emitter: Emitter, node: Node) -> None:
     emitter.line(f"{symbol} = {emitter.local(items)}.count;")
     emitter.line(f"if (!{symbol}) goto bail;")
     emitter.size_is_known(extent)
+    if node.attrs.get("size") is not None:
+        emitter.line(f"if ({symbol} != {value.shape[node.attrs['axis']]}) goto bail;")
     _from_items(emitter, value, items, node.attrs.get("axis", 0))
 
 

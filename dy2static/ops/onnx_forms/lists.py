@@ -34,7 +34,7 @@ def append(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Na
     return o.node("SequenceInsert", xs, item)
 
 
-def get(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, index: Name) -> Name:
+def get(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, index: Name, *, is_last: bool) -> Name:
     """An item."""
     return o.node("SequenceAt", xs, o.cast(index, np.int64))
 
@@ -56,7 +56,8 @@ def _bound(o: OnnxWriter, x: Name, count: Name, low: int) -> Name:
     return o.node("Min", o.node("Max", x, least), o.node("Add", count, least))
 
 
-def slice_(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], xs: Name, start: Name, stop: Name, *, step: int) -> Name:
+def slice_(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], xs: Name, start: Name, stop: Name, *, step: int,
+           is_whole: bool) -> Name:
     """Some of the items."""
     count, low = length(o, types, results, xs), -1 if step < 0 else 0
     first, last = _bound(o, start, count, low), _bound(o, stop, count, low)
@@ -81,7 +82,8 @@ def _joined(o: OnnxWriter, xs: Name, axis: int) -> Name:
     return o.nodes("ConcatFromSequence", (xs,), (o.dtype(xs),), axis=axis, new_axis=1)[0]
 
 
-def stack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, *, axis: int, extent: Any, refuse: Any) -> Name:
+def stack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, *, axis: int, extent: Any, refuse: Any,
+          size: Any) -> Name:
     """The items along a new axis."""
     return _joined(o, xs, axis)
 

@@ -6,12 +6,12 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Set, Tup
 from ...errors import CaptureError
 from ...ir.building import Builder, building, current
 from ...ir.graph import Graph, Node, Value
-from ...ir.op import BY_ITEM, OPS
+from ...ir.op import BY_ITEM, LAST, OPS
 from ...ir.sizes_read import symbols_read
 from ...ir.types import Extent, Stack, Tensor, Type
 from ...ir.types import List as ListType
 
-#: Whether a gradient is there: known now, or a bool of the graph; of a list, True (each item has one) or `BY_ITEM`.
+#: Whether a gradient is there: known now, or a bool of the graph; of a list, True (each item has one), `LAST` or `BY_ITEM`.
 Activity = Union[bool, Value, str]
 
 
@@ -29,7 +29,12 @@ def is_list(value: Value) -> bool:
 
 def cotangent(value: Value, present: Activity) -> Cotangent:
     """A gradient; of a list that may have none, which then has no items, `BY_ITEM`."""
-    return Cotangent(value, BY_ITEM if is_list(value) and present is not True else present)
+    return Cotangent(value, BY_ITEM if is_list(value) and present is not True and present is not LAST else present)
+
+
+def without_last(present: Activity) -> Activity:
+    """The activity for a rule, which does not know what becomes of the last item."""
+    return BY_ITEM if present is LAST else present
 
 
 def either(a: Activity, b: Activity) -> Activity:
@@ -43,7 +48,7 @@ def either(a: Activity, b: Activity) -> Activity:
 
 def both(a: Activity, b: Activity) -> Activity:
     """Whether two things hold that a gradient needs to be there: its node has one, and what the node's rule tells."""
-    if a is BY_ITEM or b is BY_ITEM:
+    if a is BY_ITEM or b is BY_ITEM or b is LAST:
         return b
     if isinstance(a, bool) or isinstance(b, bool):
         return (b if a else a) if isinstance(a, bool) else (a if b else b)
@@ -53,7 +58,8 @@ def both(a: Activity, b: Activity) -> Activity:
 def added(a: Cotangent, b: Cotangent) -> Cotangent:
     """The sum of two gradients; one that is not there is not added, so that nothing is connected through it."""
     if is_list(a.value):
-        return cotangent(OPS["list_add"](a.value, b.value), a.present is True or b.present is True)
+        known = [present for present in (True, LAST) if a.present is present or b.present is present]
+        return cotangent(OPS["list_add"](a.value, b.value), known[0] if known else BY_ITEM)
     return Cotangent(_sum(a, b), either(a.present, b.present))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 from ...errors import InternalError
 from ...ir.building import Builder, building, current
 from ...ir.graph import Graph, Node, Value
-from ...ir.op import OPS
+from ...ir.op import LAST, OPS
 from ...ir.sizes_read import made_symbols, symbols_read
 from ...ir.types import python_scalar
 from ...ops.control import Loop, loop_of, returns
@@ -131,7 +131,8 @@ class _Backward:
             always = loop.runs and sweep.connected.get(j) is True          # each iteration gives it one, the first one too
             gradients[j] = cotangent(results[place], j in sweep.certain if flag is None else always or results[flag])
         for i, (place, flag) in summed.items():
-            gradients[i] = cotangent(results[place], self._has_run() if flag is None else results[flag])
+            whole = loop.runs and sweep.connected[i] if is_list(results[place]) else self._has_run()
+            gradients[i] = cotangent(results[place], whole if flag is None else results[flag])
         gradients.update((i, Cotangent(results[len(self.state) + k], results[seen[i]] if i in seen else True))
                          for k, i in enumerate(items))
         return gradients
@@ -167,7 +168,28 @@ class _Backward:
         total = self._carry(operand.type, zeros(operand.type), f"g{operand.name}")
         with building(self.builder):
             self._end(index, added(Cotangent(total, True), Cotangent(self.sweep.gradients[i], connected)).value)
-        return index, None if connected is True or is_list(operand) else self._flag(i, operand)
+        is_sure = connected is True or self.loop.runs and self._is_in_first(connected)
+        return index, None if is_sure or is_list(operand) else self._flag(i, operand)
+
+    def _is_in_first(self, activity: Activity) -> bool:
+        """Whether the first iteration of the scan, which is the last of the loop, has a gradient for sure."""
+        if not isinstance(activity, Value):
+            return activity is True
+        back, sweep = self.sweep.back, self.sweep
+        given = [self.found[j] for j in sweep.state] + [self.found[len(self.loop.state) + k] for k in sweep.pushed]
+        for position, flag in back.flags.items():
+            if flag is activity:
+                return given[position] is not None and given[position].present is True      # type: ignore[union-attr]
+        node = next((node for node in self.builder.nodes if activity in node.outputs), None)
+        if node is None or node.op.name not in ("py_or", "list_has"):
+            return False
+        if node.op.name == "py_or":
+            return any(map(self._is_in_first, node.inputs))
+        gradients, place = node.inputs
+        is_last = any(place in other.outputs and other.op.name == "py_constant" and other.attrs["value"] == -1
+                      for other in self.builder.nodes)
+        lasting = [inside for inside, part in zip(back.given, given) if part is not None and part.present is LAST]
+        return is_last and any(gradients is inside for inside in lasting)
 
     def _flag(self, i: int, operand: Value) -> int:
         """Carry whether an input of the body had a gradient in some iteration."""

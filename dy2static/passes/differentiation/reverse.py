@@ -10,7 +10,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.types import place_of, python_scalar
 from .activity import active_values
 from .branches import pull_back_branch
-from .cotangents import Activity, Cotangent, added, both, continue_graph, cotangent, either, is_list
+from .cotangents import Activity, Cotangent, added, both, continue_graph, cotangent, either, is_list, without_last
 from .loops import pull_back_loop
 
 
@@ -93,10 +93,10 @@ def _pull_back(node: Node, found: Tuple[Optional[Cotangent], ...]) -> List[Optio
     values = tuple(None if part is None else part.value for part in found)
     present: Activity = False
     for part in found:
-        present = present if part is None else either(present, part.present)
+        present = present if part is None else either(present, without_last(part.present))
     attrs = dict(node.attrs)
     if node.op.asks_present:
-        attrs["present"] = tuple(part is not None and part.present for part in found)
+        attrs["present"] = tuple(part is not None and without_last(part.present) for part in found)
     if len(node.outputs) == 1:
         gradients = node.op.vjp(values[0], node.outputs[0], *node.inputs, **attrs)
     else:

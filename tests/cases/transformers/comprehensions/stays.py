@@ -13,5 +13,6 @@ def f(xs, n):
     kept = [(last := x) for x in xs if x]
     lazy = [(x * y for y in xs) for x in xs if x > 1]
     parts = [x for x, *_ in [(1, 2)] if x]
-    return [g() for g in late], nested, kept, last, [list(g) for g in lazy
-        ], parts, [x for x in xs]
+    return _dy.list_of(late, None, lambda g: g(), 0
+        ), nested, kept, last, _dy.list_of(lazy, None, lambda g: list(g), 0
+        ), parts, _dy.list_of(xs, None, lambda x: x, 0)

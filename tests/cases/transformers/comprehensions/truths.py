@@ -6,5 +6,5 @@ def f(xs, n):
 def f(xs, n):
     found = _dy.truth_of(any, xs, None, lambda x: x > n, 0), _dy.truth_of(all,
         _dy.items_of(enumerate, xs), lambda i, x: x > 0, lambda i, x: i < x, 2)
-    return found, all([(x > 0) for x in xs]), any(x > y for x in xs for y in xs
-        ), max(x for x in (0, *xs))
+    return found, all(_dy.list_of(xs, None, lambda x: x > 0, 0)), any(x > y for
+        x in xs for y in xs), max(x for x in (0, *xs))

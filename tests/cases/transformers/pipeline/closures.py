@@ -28,4 +28,4 @@ def f(n):
         _dy.cond(_dy.any_of(i, lambda : n), then_0, else_0, (), names=())
         return ()
     _dy.for_(_dy.call(range)(n), body_0, (), names=())
-    return [_dy.call(g)() for g in fs]
+    return _dy.list_of(fs, None, lambda g: _dy.call(g)(), 0)
