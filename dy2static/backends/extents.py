@@ -29,6 +29,13 @@ def made_in_regions(graph: Graph) -> Tuple[str, ...]:
                                for symbol, _, _ in made_symbols(inner)))
 
 
+def several_numbers(graph: Graph) -> Set[str]:
+    """The symbols that have other numbers in regions than around them: a loop that goes backwards takes those of each turn."""
+    inner = [value for node in graph.walk() for region in node.regions
+             for value in (*region.inputs, *(v for step in region.nodes for v in step.outputs))]
+    return {value.type.symbol for value in inner if isinstance(value.type, Extent)}.union(made_in_regions(graph))
+
+
 def symbols_in(graph: Graph) -> Tuple[str, ...]:
     """Every symbol that the text of a function for this graph has as a name."""
     found = {symbol for value in graph.inputs for symbol in symbols_of(value)}

@@ -13,7 +13,7 @@ from ...passes import Pass, Pipeline, Setting, run
 from ...passes.cleanup.dce import eliminate_dead_in_regions
 from ...runtime.clocks import Clock
 from ..compiled_calls import is_native
-from ..extents import made_in_regions, symbol_sources, symbols_in
+from ..extents import made_in_regions, several_numbers, symbol_sources, symbols_in
 from ..flatten import Block, Step, flatten
 from ..names import Names
 from .arenas import unpacked
@@ -49,8 +49,9 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
     graph = run(TEXT, graph, Setting(saved=saved))
     block, returned = flatten(graph), (*graph.outputs, *saved)
     names = Names({*reserved, *symbols_in(graph), *library.reserved, "work", "parts", "take_work", "give_work"})
-    sources = symbol_sources(graph)
-    out = Emitter(block, returned, escaping, names, library, [symbol for symbol, _, _, _ in sources])
+    several = several_numbers(graph)
+    fixed = [symbol for symbol, _, _, _ in symbol_sources(graph) if symbol not in several]
+    out = Emitter(block, returned, escaping, names, library, fixed)
     params = tuple(out.values.new(value, "x") for value in graph.inputs)
     with _inside(out, library.around(names)):
         head = _write(out, graph, block, clock, into)
