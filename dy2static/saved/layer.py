@@ -147,8 +147,8 @@ class SavedDispatcher(Dispatcher):
 
 def _kind(given: Any) -> str:
     """What an argument is, as guards say it: ``ndarray (2, 4) float64``."""
-    name = type(given).__name__
-    return f"{name} {given.shape} {given.dtype}" if isinstance(given, (chainer.Variable, *chainer.get_array_types())) else name
+    is_array = isinstance(given, (chainer.Variable, *chainer.get_array_types()))
+    return " ".join([type(given).__name__, *[str(getattr(given, name)) for name in ("shape", "dtype") if is_array]])
 
 
 def _forget_removed_hooks(layer: chainer.Link) -> None:

@@ -102,10 +102,12 @@ class _Pick:
         if not self._is_in_memory(value):
             raise _NotInMemory
         if shape == self.x.shape:
-            return take_along(value, self.places, axis=self.axis)
+            found: Value = take_along(value, self.places, axis=self.axis)
+            return found
         if math.prod(shape) != shape[self.axis]:
             raise _NotInMemory
-        return take(reshape(value, shape=(shape[self.axis],)), self.places, axis=0)
+        found = take(reshape(value, shape=(shape[self.axis],)), self.places, axis=0)
+        return found
 
     @staticmethod
     def _is_computed(node: Node) -> bool:
