@@ -56,19 +56,25 @@ def clip(node: Any, x: Value) -> Optional[Value]:
     if not all(bound is None or is_number(bound) for bound in (node.x_min, node.x_max)):
         return None
     if varies(node.x_min, node.x_max):
-        return clipped(x, *[None if bound is None else number(bound, x.dtype) for bound in (node.x_min, node.x_max)])
+        y, inside = _clipped(x, *[None if bound is None else number(bound, x.dtype) for bound in (node.x_min, node.x_max)])
+        return ops.gradient_inside(ops.stop_gradient(y), x, inside)
     return ops.clip(x, x_min=_bound(node.x_min), x_max=_bound(node.x_max))
 
 
 def clipped(x: Value, low: Optional[Value], high: Optional[Value]) -> Value:
-    """``ops.clip`` with bounds that differ from call to call."""
+    """``ops.clip`` with bounds that differ from call to call; elements outside have a gradient of zero."""
+    return _clipped(x, low, high)[0]
+
+
+def _clipped(x: Value, low: Optional[Value], high: Optional[Value]) -> Tuple[Value, Value]:
+    """The same, and which elements are inside."""
     fixed = inside = None
     for bound, nearest, order in ((low, ops.maximum, ops.greater_equal), (high, ops.minimum, ops.less_equal)):
         if bound is not None:
             fits = order(x, bound)
             inside = fits if inside is None else ops.logical_and(inside, fits)
             fixed = nearest(ops.stop_gradient(x) if fixed is None else fixed, bound)
-    return ops.where(inside, x, fixed)
+    return ops.where(inside, x, fixed), inside
 
 
 def _bound(bound: Any) -> Optional[float]:

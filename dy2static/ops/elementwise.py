@@ -14,7 +14,7 @@ from ..ir.op import OpDef, Sample, declare, sample
 from ..ir.types import Tensor, Type
 from .comparison import logical_and, mask, where
 from .onnx_forms import arithmetic, functions
-from .rules import c_by_kind, canonical_dtype, elementwise, same_as_input
+from .rules import c_by_kind, canonical_dtype, elementwise, one_shape, same_as_input
 from .samples import AWAY_FROM_ZERO, ONE, PAIR
 
 _POSITIVE = (sample((4, 3), low=0.5, high=2), sample((), low=0.5, high=2), sample((0, 3)),
@@ -161,6 +161,14 @@ clip = declare(
     onnx=arithmetic.clip,
     samples=tuple(sample(shape, x_min=-0.5, x_max=0.5) for shape in ((4, 3), (), (0, 3)))
     + (sample((5,), x_min=0), sample((5,), x_max=0.25)),
+)
+
+#: ``value``, whose gradient is that of ``x``: the gradient times ``inside``.
+gradient_inside = declare(
+    "gradient_inside", "value x inside", kind="view", view=True, numpy="{value}",
+    infer=lambda value, x, inside: one_shape(value, x, inside) or value,
+    vjp=lambda g, y, value, x, inside: (None, mask(g, inside), None),
+    onnx=arithmetic.first,
 )
 
 abs_ = declare(

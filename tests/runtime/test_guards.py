@@ -618,3 +618,22 @@ def test_numbers_that_are_no_numbers():
     for n in (0.5, 1.5, float("nan"), 2.5, float("nan"), 0.0, -0.5):
         np.testing.assert_array_equal(compiled(x, n), f(x, n))
     assert compiled.stats()["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_gradients_of_bounds_that_change(backend):
+    """The gradient is multiplied by whether an element is inside: NaN stays NaN outside, too.  Two orders."""
+    static = to_static(F.clip, backend=backend, strict=True)
+    x = np.array([math.nan, math.inf, -math.inf, 0.5, 2, 3, -1, -2], "f")
+    for high in (1.0, 2.0, 3.0, 2.5):
+        for low in (None, -1.0):
+            found = []
+            for function in (F.clip, static):
+                v, gy = chainer.Variable(x), chainer.Variable(np.array([math.nan, math.inf, 1, 2, 3, 4, 5, math.nan], "f"))
+                y = function(v, low, high)
+                gx, = chainer.grad([y], [v], [gy], enable_double_backprop=True)
+                ggy, = chainer.grad([gx], [gy], [chainer.Variable(x + 1)])
+                found.append([each.array for each in (y, gx, ggy)])
+            for a, b in zip(*found):
+                np.testing.assert_array_equal(a, b)
+    assert static.cache_info().captures < 8
