@@ -15,7 +15,7 @@ from ..ir.types import Scalar, Tensor
 def with_draws(graph: Graph) -> Graph:
     """The graph with ops for ``np.random.rand``, ``random``, ``uniform``, ``randn``, ``standard_normal`` and ``normal``.
 
-    Draws of bounds that only the run knows, and of sizes that are numbers of the run and none of arguments, stay calls.
+    A draw stays a call if only the run knows its bounds.  So does one whose size is a number of the run, not a size of an argument.
     """
     nodes: List[Node] = []
     for node in graph.nodes:
