@@ -14,8 +14,8 @@ from ..record.writes import SetItem, StoreGradient, Write
 from ..runtime.host_calls import Call, Hole, StateCall, as_it_is, nothing
 from ..runtime.stores import array_of, write_array
 from ..symbolic.kept_gradients import BEFORE, LOST, KeptGradient
+from ..symbolic.memories import Memory
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicVariable
-from ..symbolic.writes import Memory
 
 if TYPE_CHECKING:
     from .capture import Capture

@@ -1,10 +1,11 @@
 """What several paths may lead to: the dicts that hold attributes of objects and names of modules have one shadow each."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable, Tuple
+from typing import Any, Iterable, Tuple
 
 import chainer
 
+from ..capture_context import Heap
 from ..record.guards import SameObject
 from ..record.paths import Constant, InstanceDict, Namespace, Source
 from ..runtime.guard_tests import has_plain_dict
@@ -12,9 +13,6 @@ from .dict_shadows import ShadowDict
 from .list_shadows import ShadowList
 from .object_shadows import ShadowBase, attributes_of, class_of
 from .set_shadows import ShadowSet
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 def of_object(heap: Heap, real: dict, source: Source) -> ShadowDict:

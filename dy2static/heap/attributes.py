@@ -6,10 +6,11 @@ import dis
 import functools
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Optional, Set
+from typing import Any, Optional, Set
 
 from chainer.backends._cpu import CpuDevice
 
+from ..capture_context import Heap
 from ..record.guards import AttributeAbsent, IdentityMatch
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
 from .dataclass import CONSTANTS, frozen_against, is_generated
@@ -17,9 +18,6 @@ from .dict_shadows import ABSENT, ShadowDict
 from .object_shadows import ShadowBase, attributes_of, class_of, delete_attribute, origin_of
 from .own_collections import Namespace
 from .ownership import is_converted, is_library, is_library_class
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class Attributes:

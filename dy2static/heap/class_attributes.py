@@ -1,17 +1,15 @@
 """Class attributes that the user's code assigns and deletes: a mapping stands in for the class."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Set, Tuple
+from typing import Any, Dict, Iterable, Set, Tuple
 
+from ..capture_context import Heap
 from ..record.guards import KeyAbsent
 from ..record.paths import ClassNamespace, Constant, InstanceDict
 from ..runtime.slots import ClassView
 from .attributes import lookup
 from .dict_shadows import ABSENT, ShadowDict
 from .ownership import is_library_class
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class ClassAttributes:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Tuple
+from typing import Any, Dict, Iterable, Iterator, Tuple
 
+from ..capture_context import Heap
 from ..record.guards import EqualsMatch, IdentityMatch
 from ..record.paths import Attribute, BareItems, Source
 from ..record.writes import AssignDeque, Change, ExtendDeque
@@ -11,9 +12,6 @@ from .dict_shadows import ShadowDict, as_key
 from .list_shadows import ShadowList
 from .right_operands import updated
 from .stand_ins import name_in_messages, stands_for
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class ShadowOrderedDict(ShadowDict):

@@ -4,12 +4,10 @@ from __future__ import annotations
 import dataclasses
 import operator
 import types
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
+from ..capture_context import Heap
 from ..record.paths import Attribute, Constant
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 #: What `dataclasses` keeps on a class: it is not assigned later.
 CONSTANTS = ("__dataclass_fields__", "__dataclass_params__")

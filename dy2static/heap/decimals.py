@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 import decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..capture_context import Heap
 from ..record.guards import DecimalsMatch
 from ..runtime.decimals import decimal_settings
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 def rely_on_decimals(heap: Heap, function: Any = None) -> None:

@@ -6,15 +6,13 @@ it.  Dropping the shadows undoes a capture.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Collection, Dict, Iterator, List, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Tuple
 
+from ..capture_context import Heap
 from ..record.guards import KeyAbsent, KeysMatch
 from ..record.paths import Item, Source
 from ..record.writes import Change, DeleteItem, SetItem
 from .right_operands import ask_right_first, updated
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 ABSENT = object()
 

@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING, Any, Iterator, List, Type
+from typing import Any, Iterator, List, Type
 
+from ..capture_context import Heap
 from ..record.guards import ItemTypesMatch, LengthMatch
 from ..record.paths import Item, Length, Source
 from ..record.writes import AssignList, Change, ExtendList, SetListItem, Write
 from .dict_shadows import check_place
 from .right_operands import COMPARISONS, added, adds_itself, ask_right_first
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class Unread:

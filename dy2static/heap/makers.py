@@ -7,11 +7,12 @@ import os
 import sys
 import types
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import chainer
 import numpy as np
 
+from ..capture_context import Heap
 from ..record.guards import EqualsMatch, IdentityMatch, KeysMatch, LengthMatch, TypeMatch
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Shown, Source, shown_by
 from ..runtime.staticness import is_static_method
@@ -25,9 +26,6 @@ from .object_shadows import ShadowModule
 from .ownership import is_library, is_library_class
 from .public_names import foreign_names
 from .set_shadows import ShadowSet
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
               types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,

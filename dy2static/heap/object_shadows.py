@@ -3,13 +3,11 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Optional
+from typing import Any, ClassVar, Iterable, Optional
 
+from ..capture_context import Heap
 from ..record.paths import Source
 from .dict_shadows import ShadowDict
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class ShadowModule(types.ModuleType):

@@ -6,10 +6,11 @@ import enum
 import operator
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Callable, Dict, Set, Tuple
+from typing import Any, Callable, Dict, Set, Tuple
 
 import chainer
 
+from ..capture_context import Heap
 from ..record.guards import AttributeAbsent
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots, Source
 from ..runtime.rule_states import counts_of
@@ -24,9 +25,6 @@ from .own_collections import Namespace, OwnItems, base_of, checked_reads
 from .ownership import is_library_class, is_made_by_type
 from .plain_instances import Reads
 from .stand_ins import name_in_messages, stands_for
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 _NOT_SHADOWED = (BaseException, tuple, enum.Enum, chainer.FunctionNode, chainer.Function)
 _POINTER = object.__basicsize__ // 2

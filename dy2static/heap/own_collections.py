@@ -2,17 +2,15 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List
 
+from ..capture_context import Heap
 from ..record.guards import KeysMatch, LengthMatch
 from ..record.paths import BareItems, Item, Source
 from ..record.writes import AssignList, Change, DeleteItem, SetItem
 from ..runtime.bare_items import has_own_ways
 from .dict_shadows import as_key
 from .stand_ins import stands_for
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 #: The methods that read a dict or a list.
 _READS = {

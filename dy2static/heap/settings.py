@@ -1,15 +1,13 @@
 """``chainer.config`` while a capture runs: Chainer's own entries are guarded as a whole, a user's where they are read."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import chainer
 
+from ..capture_context import Heap
 from ..record.guards import KeyAbsent
 from ..record.paths import Constant, InstanceDict, Item
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class ConfigEntries:

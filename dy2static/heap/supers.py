@@ -2,15 +2,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..capture_context import Heap
 from ..record.paths import Constant, InstanceDict, Item
 from .dict_shadows import ABSENT
 from .objects import real_class
 from .ownership import is_library_class
-
-if TYPE_CHECKING:
-    from .heap import Heap
 
 
 class GuardedSuper(super):

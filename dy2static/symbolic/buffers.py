@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Iterator
 
 import numpy as np
 
 from ..heap.stand_ins import stands_for
 from ..runtime.array_parts import of_buffer
-from .elements import Elements
-
-if TYPE_CHECKING:
-    from .values import SymbolicArray
+from .elements import Array, Elements
 
 #: What follows from the type of an array.
 _OF_TYPES = ("format", "itemsize", "nbytes", "ndim", "shape", "suboffsets")
@@ -25,14 +22,14 @@ class Buffer:
 
     __slots__ = ("owner",)
 
-    def __init__(self, owner: SymbolicArray):
+    def __init__(self, owner: Array):
         self.owner = owner
 
     @property
     def __class__(self) -> type:
         return memoryview
 
-    def as_array(self) -> SymbolicArray:
+    def as_array(self) -> Array:
         """What NumPy's functions make of it."""
         return self.owner.capture.numpy.call(of_buffer, (self.owner,), {})
 
@@ -68,7 +65,7 @@ class Buffer:
         return self.owner.tobytes(order or "C")
 
     @property
-    def obj(self) -> SymbolicArray:
+    def obj(self) -> Array:
         """The array."""
         return self._refuse() if self.owner.is_scalar else self.owner
 

@@ -2,16 +2,37 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterator, List, Optional, Protocol, Tuple
 
 import numpy as np
 
+from ..capture_context import CaptureContext
 from ..heap.stand_ins import stands_for
 from ..library_facts.python import symbols
 from ..runtime.array_parts import flat_item, of_flat, set_flat_item
 
-if TYPE_CHECKING:
-    from .values import SymbolicArray
+
+class Array(Protocol):
+    """A `SymbolicArray`, as what shows it in other ways knows it."""
+
+    capture: CaptureContext
+    memory: Any
+
+    @property
+    def shape(self) -> Tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def is_scalar(self) -> bool: ...
+    def __getitem__(self, key: Any) -> Any: ...
+    def __setitem__(self, key: Any, item: Any) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
 
 
 class Elements:
@@ -21,7 +42,7 @@ class Elements:
     reads: whether one was read after the array was written: then it belongs to the region of the graph in which it was asked for.
     """
 
-    def __init__(self, array: SymbolicArray, count: int, read: Callable[[int], Any]):
+    def __init__(self, array: Array, count: int, read: Callable[[int], Any]):
         self.array, self._read, self.reads, self.count = array, read, False, count
         self._items: List[Any] = [read(i) for i in range(count)]
         self._contents = None if array.memory is None else array.memory.contents
@@ -57,7 +78,7 @@ class Flat:
     __array_priority__ = 150
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, owner: SymbolicArray):
+    def __init__(self, owner: Array):
         self.owner, self.is_used = owner, False
 
     @property
@@ -98,15 +119,15 @@ class Flat:
         return tuple(map(int, np.unravel_index(key % size, shape))) if -size <= key < size else None
 
     @property
-    def base(self) -> SymbolicArray:
+    def base(self) -> Array:
         """The array."""
         return self.owner
 
-    def copy(self) -> SymbolicArray:
+    def copy(self) -> Array:
         """The elements as a new array."""
         return self.owner.capture.numpy.call(("method", "flatten"), (self.owner,), {})
 
-    def as_array(self) -> SymbolicArray:
+    def as_array(self) -> Array:
         """What NumPy's functions make of it."""
         return self.owner.capture.numpy.call(of_flat, (self.owner,), {})
 
@@ -122,7 +143,7 @@ class Flat:
     __next__ = __array__ = _refuse
 
 
-def fill(array: SymbolicArray, function: Callable[..., None], items: Any, *key: Any) -> None:
+def fill(array: Array, function: Callable[..., None], items: Any, *key: Any) -> None:
     """Write items into the elements of an array in their order; NumPy reads them while it writes."""
     capture = array.capture
     views = capture.array_writes.views

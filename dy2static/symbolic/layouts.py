@@ -6,21 +6,18 @@ of examples that lie as these.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Dict, Mapping, NoReturn, Tuple
+from typing import Any, Dict, Mapping, NoReturn, Tuple
 
 import numpy as np
 
+from ..capture_context import CaptureContext
 from ..ir.devices import is_gpu
 from ..library_facts.by_name import known_as
 from ..record.guards import ArrayLayout, DistinctObjects, SameObject
 from ..record.paths import Attribute
 from . import abstract_eval
 from .values import SymbolicArray
-from .views import Made, arrays_in, is_arithmetic, sampled
-
-if TYPE_CHECKING:
-    from ..capture_context import CaptureContext
-    from .views import Views
+from .views import Made, Views, arrays_in, is_arithmetic, sampled
 
 _UNKNOWN = "the memory layout is read of an array that was made by a function of Chainer, a decision or a call that is not compiled"
 

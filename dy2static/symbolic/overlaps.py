@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING, Any, Iterator, List, Sequence, Tuple
+from typing import Any, Container, Iterator, List, Protocol, Sequence, Tuple
 
 import numpy as np
 
+from ..capture_context import CaptureContext
 from ..ir.dims import Dim
 from ..record.guards import NoOverlap, SameMemory
 from ..record.paths import Source
 from ..runtime.array_writes import bounds, common_places, is_read_only, may_share_memory, overlaid, overlaps_itself, relation
-from .views import Made
-
-if TYPE_CHECKING:
-    from .writes import ArrayWrites, Memory
+from .arrays import SymbolicArray
+from .memories import Memory
+from .views import Made, Views
 
 #: Arrays with more elements are not compared element by element.
 _MOST = 1 << 22
@@ -45,13 +45,27 @@ class _Stretches:
         return self._members[first] if first < len(self._lows) and self._lows[first] < high else []
 
 
+class Writes(Protocol):
+    """What is known of writes."""
+
+    capture: CaptureContext
+    views: Views
+
+    @property
+    def written(self) -> Container[Source]:
+        """The paths of the arrays that are written."""
+
+    def memory_of(self, array: SymbolicArray) -> Memory:
+        """What an array shares with its views."""
+
+
 class Overlaps:
     """Which arrays of the caller's share memory in the call that is captured.
 
     Each array has contents of its own in the graph.  A write into one array changes those of its neighbours, too.
     """
 
-    def __init__(self, writes: ArrayWrites):
+    def __init__(self, writes: Writes):
         self._writes, self._abort = writes, writes.capture.abort
         self._stretches, self._placed = _Stretches(), 0
 

@@ -20,9 +20,9 @@ from .array_or_variable import ArrayOrVariable
 from .kept_gradients import KeptGradient
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
+from .memories import Memory
 from .sequences import Parts
 from .values import Maybe, is_symbolic
-from .writes import Memory
 
 #: The key of the place that is everything in a list whose length changes.
 WHOLE = "all items"

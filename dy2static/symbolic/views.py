@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from ..record.paths import Source
 from ..runtime.array_writes import overlaid, write_at, write_at_checked
 from ..runtime.host_calls import Method, flatten
 from . import abstract_eval
+from .memories import Memory
 from .sizes import bound, few_trials
 from .values import SymbolicArray, SymbolicScalar
-
-if TYPE_CHECKING:
-    from .writes import Memory
 
 #: Functions whose new array is in C order.
 _IN_C_ORDER = named("ordered", numpy_facts.FUNCTIONS)
