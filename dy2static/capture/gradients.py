@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, Iterable, List, Mapping
 import chainer
 import numpy as np
 
-from ..control_flow.joining import Decided
+from ..control_flow.branches import Decided
 from ..errors import CaptureError
 from ..heap.wording import BEFORE_CALL, a_type
 from ..ir.graph import Node, Value

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Tuple
+from typing import Any, Callable, Mapping, Tuple
 
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import error_location
@@ -10,12 +10,10 @@ from ..heap.wording import UNKNOWN, names_ours
 from ..runtime.raising import raise_again
 from ..symbolic.kept_values import kept_values
 from ..symbolic.rollback import Snapshot
-from .joining import Branch
+from .branches import Branch
 from .path_splitting import Path, common, number_of
+from .protocols import Staging
 from .raising import can_be_made, is_in_generator, is_of_user_code, is_raised, parts_of
-
-if TYPE_CHECKING:
-    from .staging import Staging
 
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32

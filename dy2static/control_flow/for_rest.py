@@ -3,15 +3,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
 from ..heap.locations import is_user_code
 from ..runtime import dy
 from ..symbolic.elements import Elements
-
-if TYPE_CHECKING:
-    from .staging import Staging
+from .protocols import Staging
 
 
 class Replayed:

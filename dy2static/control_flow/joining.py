@@ -1,13 +1,13 @@
 """Joining what two branches leave behind: one node, and one value for each name and place that they write."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..heap.regions import close, free_values
 from ..ir.building import building
-from ..ir.graph import Node, Value
+from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import type_of
 from ..lowering.host import numpy_call
@@ -16,16 +16,15 @@ from ..runtime.dy import Undefined
 from ..runtime.host_calls import Call, as_it_is
 from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
 from ..symbolic.lists import Contents, StagedList, is_list, kind_of
-from ..symbolic.rollback import Place, Snapshot
+from ..symbolic.rollback import Snapshot
 from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice
+from .branches import Branch, Decided
 from .joining_kinds import differ_in_kind, merge_kinds
 from .joining_sizes import differ_in_size, merge_sizes
 from .loop_carried_trees import compound_of, fill, is_finite, is_like, is_plain, rebuilt
-
-if TYPE_CHECKING:
-    from .staging import Staging
+from .protocols import Staging
 
 _SAME = object()
 
@@ -34,39 +33,6 @@ def _numpy_type(item: Any) -> Any:
     """The type of a number of NumPy's; None for anything else."""
     is_number = item.is_scalar if type(item) is SymbolicArray else isinstance(item, np.generic)
     return item.dtype.type if is_number else None
-
-
-class Decided:
-    """Says which decision a value is owed to."""
-
-    def __init__(self, decision: Any):
-        self.decision = decision
-
-
-class Branch:
-    """One captured block: its nodes, what it returned and what it wrote.
-
-    before: the state of things at its start; None for one that does nothing.  marks: of the path through it.  names: what
-    some values are called outside.  values: what arrays in it held at its end.
-    """
-
-    def __init__(self, before: Optional[Snapshot], nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any],
-                 marks: Mapping = {}, names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Any]] = {}):
-        self.nodes, self.results, self.writes, self.marks, self.names = list(nodes), results, writes, marks, names
-        self.before, self.values = before, values
-        self.outputs: List[Value] = []
-        self.merged: Dict[Tuple[int, int], Callable] = {}
-
-
-    def value_of(self, item: Any, is_kept: bool = True) -> Value:
-        """What an array or Variable held at the end.  is_kept: whether what the decision gives keeps it."""
-        array = item._data[0] if isinstance(item, SymbolicVariable) else item
-        if is_kept:
-            array.shared = "kept"
-        value = self.values[id(item)][1] if id(item) in self.values else array.now()
-        if value is None or array.capture.array_writes.is_written(array):
-            array.capture.abort("which array it is depends on a decision on array values, and one is written in place")
-        return value
 
 
 class Joins:

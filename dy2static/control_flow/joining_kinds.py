@@ -1,7 +1,7 @@
 """Joining an array with a Variable: functions of Chainer's take either, and what tells them apart settles the decision."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, List, Sequence
+from typing import Any, Callable, List, Sequence
 
 from ..ir.building import building
 from ..ir.graph import Value
@@ -9,9 +9,8 @@ from ..ir.op import OPS
 from ..symbolic.array_or_variable import ArrayOrVariable, variable_of
 from ..symbolic.kinds import describe
 from ..symbolic.values import SymbolicArray, SymbolicVariable
-
-if TYPE_CHECKING:
-    from .joining import Branch, Joins
+from .branches import Branch
+from .protocols import Joins
 
 
 def differ_in_kind(a: Any, b: Any) -> bool:

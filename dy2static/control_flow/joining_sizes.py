@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Tuple
 
 from ..ir.building import building, new_extent
 from ..ir.dims import Dim
@@ -12,9 +12,8 @@ from ..lowering.host import numpy_call, sized_call
 from ..runtime.functions import itself
 from ..runtime.host_calls import Call, Hole, as_it_is
 from ..symbolic.values import SymbolicArray
-
-if TYPE_CHECKING:
-    from .joining import Branch, Joins
+from .branches import Branch
+from .protocols import Joins
 
 
 def differ_in_size(a: Any, b: Any) -> bool:

@@ -1,7 +1,7 @@
 """What a loop carries: guessed, and found by capturing its test and body with the guess."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..heap.object_shadows import ShadowBase
 from ..ir.graph import Value
@@ -13,9 +13,7 @@ from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from .loop_carried import COUNTS, STAYS, CompoundSlot, CounterSlot, MaybeSlot, Slot, Unchanged, VariableSlot, may_count, stays
 from .loop_carried_lists import GrownSlot, ListSlot, share_lengths
 from .loop_carried_trees import changed, compound_of, containers_in, is_like, is_plain
-
-if TYPE_CHECKING:
-    from .staging import Staging
+from .protocols import Staging
 
 _SAME = object()
 

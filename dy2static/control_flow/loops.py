@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..heap.aborts import CaptureAborted
 from ..heap.regions import close, free_values
@@ -21,16 +21,14 @@ from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.sequences import Parts
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import Maybe
+from .branches import Branch
 from .for_rest import Replayed, Rest, check_unnamed
-from .joining import Branch
 from .loop_carried import GradientSlot, MaybeSlot, Slot, slot_of
 from .loop_carried_lists import check_lengths
 from .loop_guesses import Guess, Guesses, is_right
 from .loop_trials import Trial, present
+from .protocols import Staging
 from .raising import is_of_user_code
-
-if TYPE_CHECKING:
-    from .staging import Staging
 
 _SAME = object()
 

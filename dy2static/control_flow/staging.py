@@ -30,8 +30,9 @@ from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choices
 from .blocks import Blocks
+from .branches import Branch, Decided
 from .items import item
-from .joining import Branch, Decided, Joins
+from .joining import Joins
 from .loop_carried_trees import Replaced
 from .loops import Loops
 from .path_splitting import Path

@@ -5,13 +5,11 @@ kind than they found: parameters have no gradients before, and optimizers no sta
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 from ..symbolic.iterators import LeftItems, left_items
 from .for_rest import is_named
-
-if TYPE_CHECKING:
-    from .staging import Staging
+from .protocols import Staging
 
 #: With fewer iterations left, they are written out.
 FEW = 6

@@ -15,7 +15,8 @@ from .known_texts import SymbolicText
 from .sizes import Size
 from .variables import SymbolicParameter, SymbolicVariable
 
-__all__ = ["PARTS", "ArrayMethod", "Maybe", "SymbolicArray", "SymbolicParameter", "SymbolicScalar", "SymbolicVariable", "is_symbolic"]
+__all__ = [
+    "PARTS", "ArrayMethod", "Maybe", "SymbolicArray", "SymbolicParameter", "SymbolicScalar", "SymbolicVariable", "is_symbolic"]
 
 #: What shows an array in other ways.
 PARTS = (Flat, Buffer)
