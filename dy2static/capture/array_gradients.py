@@ -14,8 +14,7 @@ from ..passes.differentiation.inner_autodiff import inner_autodiff
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 
 def array_gradients(calls: Calls, function: Callable, y: Any, xs: Sequence[Any], seed: Any = None) -> List[Any]:

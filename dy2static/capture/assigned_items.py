@@ -24,7 +24,7 @@ from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Longer lists are left to Python; those of numbers, where each item is a decision, too.
 _MOST, _MOST_NUMBERS = 64, 16

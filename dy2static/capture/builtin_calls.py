@@ -39,7 +39,7 @@ from .number_calls import noted
 from .policy import Rule, decided, itself, named_by
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 _HOST_BUILTINS, _INSPECTING, _OF_NUMBERS = builtin("host"), builtin("inspects"), builtin("numbers")
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,

@@ -32,7 +32,7 @@ from .policy import Rule, itself
 from .weak_references import is_weak_reference, referent
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))

@@ -45,7 +45,7 @@ from .policy import Rule, decided, named_by
 from .purity import is_of_python, may_do_more
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Functions that answer yes or no, as the heap is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)

@@ -34,7 +34,7 @@ from .single_rows import with_numbers
 from .windows import with_windows
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class ChainerCalls:

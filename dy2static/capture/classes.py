@@ -30,7 +30,7 @@ from ..symbolic.values import SymbolicArray, SymbolicVariable, is_symbolic
 from .number_calls import CONVERSIONS
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 #: What makes a text of something.
 TEXT = builtin("text")

@@ -11,7 +11,7 @@ from ..symbolic.rollback import ABSENT, contents_of
 from ..symbolic.values import Maybe
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Stands for a cell that holds the function itself.
 ITSELF = object()

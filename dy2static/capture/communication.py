@@ -12,7 +12,7 @@ from ..runtime.host_calls import LEAF
 from ..symbolic.host_objects import BoundHostMethod
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 _COMMUNICATING = ("chainermn.functions.", "chainermn.links.")
 

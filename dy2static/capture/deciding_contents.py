@@ -18,7 +18,7 @@ from ..record.paths import Source, expression_path, paths_of, with_siblings
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Larger arrays are data, not lengths: their contents are never guarded.
 _MOST = 1024

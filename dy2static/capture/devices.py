@@ -25,8 +25,7 @@ from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 
 #: What cuDNN may compute, and the settings by which it does so.

@@ -27,7 +27,7 @@ from ..threads.quiet import quiet
 from .value_enumeration import MOST_VALUES
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 _STATEFUL = named("state", numpy_facts.RANDOM, python_facts.RANDOM)
 _CHOOSING = named("items", python_facts.RANDOM)

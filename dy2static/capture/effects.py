@@ -16,7 +16,7 @@ from ..runtime.host_calls import Hole, StateCall, nothing
 from ..runtime.raised_errors import errors_are_raised
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class Effects:

@@ -16,8 +16,7 @@ from ..heap.object_shadows import ShadowBase, origin_of
 from ..symbolic.values import SymbolicVariable
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 Reporter = chainer_reporter.Reporter
 

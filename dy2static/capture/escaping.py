@@ -15,7 +15,7 @@ from ..runtime.node import give_gradients, make_variable
 from ..symbolic.values import SymbolicVariable
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 def _within(nodes: Sequence[Node]) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from ..symbolic.sizes import without_sizes
 from ..symbolic.values import SymbolicScalar, is_symbolic
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
 LONGEST_EXPRESSION = 400

@@ -14,7 +14,7 @@ from ..record.paths import InstanceDict, Item
 from ..symbolic.host_objects import SymbolicObject
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 
 def copied_function(calls: Calls, function: Any, item: Any) -> Any:

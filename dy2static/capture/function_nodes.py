@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import chainer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 def implementation_of(node: chainer.FunctionNode) -> type:

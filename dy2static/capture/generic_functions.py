@@ -8,7 +8,7 @@ from ..record.guards import IdentityMatch
 from ..record.paths import Constant, Implementation
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 
 def implementation(calls: Calls, function: types.FunctionType) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from ..symbolic.memories import Memory
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicVariable
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class _Stored:

@@ -29,7 +29,7 @@ from .unchaining import Unchaining
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class _Reach(NamedTuple):

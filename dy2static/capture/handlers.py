@@ -30,7 +30,7 @@ from .self_contained import is_self_contained
 from .sequence_sizes import OF_SEQUENCES
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 LOGGED = named("silent", python_facts.LOGGING)
 NO_RESULT = frozenset((print, chainer.report, time.sleep, *LOGGING_CALLS))

@@ -32,7 +32,7 @@ from .purity import looks_at_graphs, only_reads
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: What entries of ``chainer.config`` are.
 _SETTINGS = (type(None), bool, int, float, str, np.dtype, type)

@@ -14,7 +14,7 @@ from ..threads.quiet import quiet
 from .purity import is_plain, only_computes
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: What functions with a cache are tried with: values that are known and never change.
 _VALUES = (type(None), bool, int, float, str)

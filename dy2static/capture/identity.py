@@ -13,7 +13,7 @@ from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 #: What may be one object with a number.

@@ -16,7 +16,7 @@ from ..heap.ownership import is_library_class
 from ..record.paths import Constant, Item
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class Imports:

@@ -24,7 +24,7 @@ from ..symbolic.values import SymbolicScalar
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Nodes whose elements are those of their first operand, or zero.
 _FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "identity", "stop_gradient", "broadcast_to", "unstack", "split",

@@ -21,7 +21,7 @@ from ..symbolic.lists import Items, Length, StagedList
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: The hint for arrays that are not compiled.
 LAYOUTS = "only arrays of NumPy and CuPy in default layout are compiled; others run eagerly"

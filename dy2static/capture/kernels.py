@@ -26,7 +26,7 @@ from ..symbolic.values import SymbolicArray
 from .half_updates import HALF
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 #: Rules whose two updates do the same, but for rounding and the order of operations, and write the same arrays.
 _RULES = (sgd.SGDRule, momentum_sgd.MomentumSGDRule, corrected_momentum_sgd.CorrectedMomentumSGDRule, nesterov_ag.NesterovAGRule,

@@ -11,7 +11,7 @@ from ..runtime.functions import class_counts
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 def count_classes(capture: Capture, node: chainer.FunctionNode, values: Sequence[Value]) -> None:

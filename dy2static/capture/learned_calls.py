@@ -11,7 +11,7 @@ from ..runtime.checked_range import SEEN
 from ..symbolic.abstract_eval import key_of
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class Ops(NamedTuple):

@@ -22,7 +22,7 @@ from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, 
 from .opaque_functions import trial_run
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 _PLAIN = (type(None), bool, int, float, str, type, np.generic, np.dtype)
 

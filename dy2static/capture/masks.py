@@ -10,7 +10,7 @@ from ..runtime.functions import true_rows
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 def without_mask(capture: Capture, slices: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Tuple[Any, ...]:

@@ -51,7 +51,7 @@ from .closures import MadeFunctions
 from .operands import pairs_of
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
           types.BuiltinFunctionType, np.ufunc, type(np.sum), types.GetSetDescriptorType, types.MethodDescriptorType)

@@ -11,7 +11,7 @@ from ..runtime.host_calls import Hole
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: The least and the greatest number that there may be; neither is NaN.
 Bounds = Tuple[float, float]

@@ -13,8 +13,7 @@ from ..symbolic.sizes import Size, without_sizes
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 #: Python's conversions.
 CONVERSIONS = frozenset((float, int, bool))

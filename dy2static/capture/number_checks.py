@@ -13,7 +13,7 @@ from ..runtime.checked_range import SEEN
 from ..symbolic.number_ranges import Interval, NumberLike, examine, interval_of, kind_of
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: So often a number that only the run knows may turn out to be of another size before calls run eagerly.
 _MOST_SURPRISES = 2

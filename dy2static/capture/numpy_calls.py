@@ -34,7 +34,7 @@ from .single_rows import with_numbers
 from .windows import part_of, with_least, with_windows
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Methods of arrays that give what only the host can use.
 _OF_HOST = named("host", numpy_facts.METHODS)

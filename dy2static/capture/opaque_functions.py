@@ -26,7 +26,7 @@ from .function_nodes import implementation_of, name_of, trap_attributes
 from .self_contained import is_self_contained
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class OpaqueFunctions:

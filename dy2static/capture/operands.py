@@ -32,7 +32,7 @@ from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVari
 from .stored_containers import StoredContainers
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class Operands:

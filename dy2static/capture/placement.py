@@ -22,8 +22,7 @@ from ..runtime.host_calls import Attribute, Method
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 #: Where functions of NumPy and of CuPy have the same names and do the same.
 _NAMESPACES = ("", "linalg", "fft")

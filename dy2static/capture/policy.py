@@ -5,7 +5,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Sequence
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 
 class Rule(NamedTuple):

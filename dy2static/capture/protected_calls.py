@@ -10,7 +10,7 @@ from ..runtime.functions import OF_MATRICES, Attempt
 from ..symbolic.values import SymbolicScalar
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Functions of Python's numbers that fail for certain operands only: zero divisors, and what is no number or infinite.
 DECIDABLE = frozenset((operator.truediv, operator.floordiv, operator.mod, int))

@@ -11,7 +11,7 @@ from ..record.writes import RebindArray, Write
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class _Rebound:

@@ -23,7 +23,7 @@ from ..symbolic.sequences import Rows, Together
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 
 class _Cell(NamedTuple):

@@ -26,7 +26,7 @@ from ..runtime.reports import reports_plainly
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 _PLAIN = (bool, int, float, str, type(None))
 

@@ -13,8 +13,7 @@ from ..runtime.rule_states import MAKERS, described_state, is_known
 from ..symbolic.values import SymbolicParameter
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 
 class RuleStates:

@@ -15,8 +15,7 @@ from ..symbolic.values import SymbolicArray
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .capture import Capture
+    from .protocols import Calls, Capture
 
 #: Calls of NumPy of which sizes are known if those are that they get, and what they make of them.
 _OF_SIZES: Dict[str, Callable[[Sequence[Any]], List[Any]]] = {

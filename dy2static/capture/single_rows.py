@@ -15,7 +15,7 @@ from .value_enumeration import producer
 from .windows import axis_size
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 def with_numbers(capture: Capture, key: Any, shape: Sequence[Any]) -> Any:

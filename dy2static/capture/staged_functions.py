@@ -17,7 +17,7 @@ from ..symbolic.rollback import ABSENT, contents_of
 from ..symbolic.values import is_symbolic
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 
 class StagedFunctions:

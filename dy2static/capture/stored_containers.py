@@ -14,7 +14,7 @@ from ..symbolic.known_texts import TextKeyed
 from ..symbolic.lists import StagedList
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: Kinds of containers that a template is made of.
 _OPEN = (tuple, list, dict, StagedList, TextKeyed)

@@ -10,7 +10,7 @@ from ..symbolic.texts import text_of_run
 from .expressions import LONGEST_EXPRESSION
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 _NONE: Mapping[str, Any] = {}
 

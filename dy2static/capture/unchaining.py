@@ -12,7 +12,7 @@ from ..passes.differentiation.inner_autodiff import ancestors
 from ..symbolic.values import SymbolicVariable
 
 if TYPE_CHECKING:
-    from .gradients import Gradients
+    from .protocols import Gradients
 
 
 class Unchaining:

@@ -9,7 +9,7 @@ from ..runtime.host_calls import Hole
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 #: So many ways are tried, as a function may have ends.
 MOST_VALUES = 8

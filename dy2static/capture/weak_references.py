@@ -11,7 +11,7 @@ from ..record.paths import Referent
 from ..symbolic.host_objects import SymbolicObject
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from .protocols import Calls
 
 #: Objects that a program would keep alive for its guards; and those of a computation, which may end within the call: the parts of a
 #: function would keep them alive longer than eager mode.

@@ -20,7 +20,7 @@ from ..symbolic.values import SymbolicArray, SymbolicScalar
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
-    from .capture import Capture
+    from .protocols import Capture
 
 _WHOLE = slice(None)
 
