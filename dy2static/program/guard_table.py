@@ -14,7 +14,7 @@ _NUMBERS = {word: number for number, word in enumerate(ROWS)}
 
 
 class Table:
-    """Takes the native forms of guards and of the paths to what they are about: a `record.protocols.TableWriter`.
+    """Takes the native forms of guards and of the paths to what they are about: a `record.paths.TableWriter`.
 
     places: the numbers of values at the ends of paths; None for paths that native code cannot follow.
     """

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Dict, Optional
 
 from ..errors import LoadError
 from ..ir.graph import Value
+from .builds import EntryWriter
 from .documents import entry, need
+from .files import FileIn, FileOut
 from .paths import Source
-from .protocols import EntryWriter, FileIn, FileOut
 
 
 class Input:

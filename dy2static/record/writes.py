@@ -8,10 +8,9 @@ from typing import Any, Callable, ClassVar, Dict, Hashable, Iterable, Iterator, 
 from ..errors import LoadError
 from ..runtime import stores
 from ..runtime.node import store_gradient
-from .builds import Build
+from .builds import Build, BuildsIn, BuildsOut, EntryWriter
 from .documents import entry
 from .paths import CellContents, Item, Source
-from .protocols import EntryWriter, FileIn, FileOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +57,13 @@ class Write:
         """The same write with its path and its build replaced."""
         return replace(self, container=source(self.container), built=None if self.built is None else build(self.built))
 
-    def said(self, out: FileOut) -> Dict[str, Any]:
+    def said(self, out: BuildsOut) -> Dict[str, Any]:
         """The write as JSON."""
         return {"kind": self.word, "to": out.path(self.container), "key": out.value(self.key),
                 "build": None if self.built is None else out.build(self.built)}
 
     @classmethod
-    def loaded(cls, said: Dict[str, Any], file: FileIn) -> "Write":
+    def loaded(cls, said: Dict[str, Any], file: BuildsIn) -> "Write":
         """The write that `said` wrote."""
         built = said.get("build")
         return cls(file.path(said.get("to")), file.value(said.get("key")), None if built is None else file.build(built))
@@ -198,7 +197,7 @@ def texts_of(writes: Iterable[Write], writer: EntryWriter) -> Iterator[str]:
         yield kind.together.format(keys=keys, pairs=pairs, may_be_new=writer.may_be_new or f"not same_items({keys}, {pairs})")
 
 
-def write_of(said: Any, file: FileIn) -> Write:
+def write_of(said: Any, file: BuildsIn) -> Write:
     """The write that a file holds.  Raises `LoadError`."""
     word = entry(said, "kind", str, "a write")
     if word not in WRITES:

@@ -33,7 +33,7 @@ _OF_NUMBERS = ("math.", "builtins.", "operator.", "dy2static.")
 
 
 class ProgramIn:
-    """Reads one program: a `record.protocols.FileIn`.  Raises `LoadError` for what `ProgramsOut` cannot have written."""
+    """Reads one program: a `record.builds.BuildsIn`.  Raises `LoadError` for what `ProgramsOut` cannot have written."""
 
     def __init__(self, said: Any, graphs: GraphsIn, paths: Sequence[Source], arrays: Mapping[str, np.ndarray]):
         self.said, self.paths, self.arrays = said, paths, arrays

@@ -47,7 +47,7 @@ class ProgramsOut:
 
 
 class _ProgramOut:
-    """Writes one program: a `record.protocols.FileOut`."""
+    """Writes one program: a `record.builds.BuildsOut`, and a `record.guards.base.GuardsOut`."""
 
     is_atom, expression = staticmethod(is_atom), staticmethod(parsed)
 

@@ -1,7 +1,7 @@
 """Who may import whom, and the doors that only one module may use.
 
 A room is a module or folder directly under ``dy2static``.  Imports point strictly down the table, never to
-another room of the same row; inside one room modules import each other without cycles.
+another room of the same row; inside one room modules import each other without cycles.  Imports for type checkers count, too.
 """
 import ast
 import functools
@@ -90,6 +90,7 @@ class Import:
 class Module:
     """One source file of the package: its place, its room, its imports, and what else is asked of it; its tree is not kept.
 
+    imports: those of the run; type_imports: those for type checkers.
     uses, asked, annotated: what `_uses`, `_asked_of_captures` and `_annotated` find in it.  functions: their names, with lines.
     missing: line, class and name of what `_missing` finds in its classes.
     """
@@ -103,7 +104,8 @@ class Module:
         self.name = ".".join(parts[:-1] if self.is_package else parts)
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         nodes = list(ast.walk(tree))
-        self.imports = list(self._imports(tree, False))
+        self.imports = list(self._imports(tree.body, False))
+        self.type_imports = [one for node in nodes if _for_type_checkers(node) for one in self._imports(node.body, False)]
         self.uses, self.asked, self.annotated = list(_uses(nodes)), list(_asked_of_captures(nodes)), list(_annotated(nodes))
         self.functions = [(node.lineno, node.name) for node in nodes if isinstance(node, ast.FunctionDef)]
         known = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -114,8 +116,8 @@ class Module:
         """A place for a message."""
         return f"dy2static/{self.place}:{line}"
 
-    def _imports(self, node, inside_function):
-        for child in ast.iter_child_nodes(node):
+    def _imports(self, nodes, inside_function):
+        for child in nodes:
             if isinstance(child, ast.Import):
                 for alias in child.names:
                     yield Import(alias.name, child.lineno, inside_function)
@@ -126,7 +128,7 @@ class Module:
                     yield Import(inner if inner in NAMES else base, child.lineno, inside_function)
             elif not isinstance(child, ast.expr) and not _for_type_checkers(child):        # no expression holds an import
                 function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-                yield from self._imports(child, inside_function or function)
+                yield from self._imports(ast.iter_child_nodes(child), inside_function or function)
 
     def _absolute(self, node):
         """The full name of the module that ``from ... import`` names."""
@@ -172,11 +174,15 @@ def test_rooms_and_rows_match():
     report(f"{room!r} of ROWS is no room" for room in ROW.keys() - {module.room for module in modules()})
 
 
+#: What is set from above: the type of the capture that runs is that of a room above.
+SET_FROM_ABOVE = ("runtime/hooks.py", "runtime/staticness.py")
+
+
 def test_imports_point_down():
     report(
         f"{module.at(imported.line)}: {module.room} imports {imported.name}, "
         "which is not below it in ROWS"
-        for module in modules() for imported in module.imports
+        for module in modules() for imported in module.imports + module.type_imports * (module.place not in SET_FROM_ABOVE)
         if imported.room in ROW and module.room in ROW
         and imported.room != module.room and ROW[imported.room] >= ROW[module.room])
 
@@ -205,8 +211,9 @@ def test_only_rooms_are_imported():
 
 
 def test_no_cycle():
+    """Not of imports for type checkers either: what two files need of each other is a protocol below them."""
     edges = {
-        module.name: {i.name: i.line for i in module.imports if i.name in NAMES and i.name != module.name}
+        module.name: {i.name: i.line for i in module.imports + module.type_imports if i.name in NAMES and i.name != module.name}
         for module in modules()}
     known, done, problems = by_name(), set(), []
 

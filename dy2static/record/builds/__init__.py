@@ -1,12 +1,12 @@
 """Builds: how to make what a call gives back or stores.  One class for each kind, with its text and its JSON."""
 from typing import Dict, Tuple, Type
 
-from .base import Build, Values, walk
+from .base import Build, BuildsIn, BuildsOut, EntryWriter, Values, walk
 from .objects import Again, Call, Cycle, DictOf, Fillable, ListOf, Method, ObjectOf, Partial, SetOf, TupleOf
 from .values import Choice, Const, FromSource, FromValue, FromVariable, Number
 
 __all__ = [
-    "BUILDS", "SAVED_BUILDS", "Build", "Values", "walk", "Again", "Call", "Choice",
+    "BUILDS", "SAVED_BUILDS", "Build", "BuildsIn", "BuildsOut", "EntryWriter", "Values", "walk", "Again", "Call", "Choice",
     "Const", "Cycle", "DictOf", "Fillable", "FromSource", "FromValue", "FromVariable", "ListOf", "Method", "Number", "ObjectOf",
     "Partial", "SetOf", "TupleOf"]
 

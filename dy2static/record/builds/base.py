@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...errors import SaveError
 from ...ir.graph import Value
-from ..paths import Source
-from ..protocols import EntryWriter, FileIn, FileOut
+from ..files import FileIn, FileOut
+from ..paths import GuardWriter, Source
 from ..variables import EscapingVariable
 
 
@@ -64,15 +64,53 @@ class Build:
         """The object itself.  Raises LookupError where only a run can make it."""
         raise LookupError(self.describe())
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         """What it holds, as JSON.  Raises `SaveError` for what no file has."""
         raise SaveError(f"{self.describe()} is given back or stored, which cannot be saved",
                         hint="give back arrays, Variables, numbers, texts, and lists, tuples and dicts of them")
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> "Build":
+    def loaded(cls, said: Any, file: BuildsIn) -> "Build":
         """The build that `said` wrote."""
         raise NotImplementedError
+
+
+class EntryWriter(GuardWriter, Protocol):
+    """The generated function that the texts of inputs, builds and writes go into.
+
+    values: the names of values of the graph; computed: of expressions over numbers; variable_names, made: of Variables, and of
+    objects that have one, by the ids of their records and builds.  expression: gives text that makes an object.
+    may_be_new: the condition under which states of update rules may be new; "" if nothing tells.
+    """
+
+    values: Dict[Value, str]
+    computed: Dict[str, str]
+    variable_names: Dict[int, str]
+    made: Dict[int, str]
+    may_be_new: str
+
+    def expression(self, build: Build, /) -> str: ...
+
+
+class BuildsOut(FileOut, Protocol):
+    """The file that a saved model goes into, for what results and writes are made of.
+
+    variable, build, marker: give the numbers of Variables, builds, and objects that contain themselves; builds: of many.
+    """
+
+    def variable(self, record: EscapingVariable, /) -> int: ...
+    def build(self, build: Build, /) -> int: ...
+    def builds(self, builds: Sequence[Build], /) -> List[int]: ...
+    def marker(self, marker: object, /) -> int: ...
+
+
+class BuildsIn(FileIn, Protocol):
+    """The file that a saved model is read from: the ways back of `BuildsOut`."""
+
+    def variable(self, said: Any, /) -> EscapingVariable: ...
+    def build(self, said: Any, /) -> Build: ...
+    def builds(self, said: Any, /) -> Tuple[Build, ...]: ...
+    def marker(self, said: Any, /) -> object: ...
 
 
 class OneField(Build):
@@ -80,12 +118,12 @@ class OneField(Build):
 
     form: ClassVar[str]
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         field, = vars(self).values()
         return getattr(out, self.form)(field)
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> Build:
+    def loaded(cls, said: Any, file: BuildsIn) -> Build:
         return cls(getattr(file, cls.form)(said))       # type: ignore[call-arg]
 
 

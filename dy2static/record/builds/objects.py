@@ -10,9 +10,8 @@ from typing import Any, Callable, Dict, Tuple
 from ...errors import LoadError, SaveError
 from ...runtime.instances import array_of, make_instance
 from ..documents import need, pair_of
-from ..protocols import EntryWriter, FileIn, FileOut
 from ..text import commas
-from .base import Build, Leaf, OneField, Values
+from .base import Build, BuildsIn, BuildsOut, EntryWriter, Leaf, OneField, Values
 from .values import Const
 
 
@@ -36,12 +35,12 @@ class TupleOf(Build):
         elements = [values.part(part, k) for k, part in enumerate(self.elements)]
         return tuple(elements) if self.cls is tuple else self.cls._make(elements)       # type: ignore[attr-defined]
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         fields = None if self.cls is tuple else [self.cls.__name__, list(self.cls._fields)]     # type: ignore[attr-defined]
         return [fields, out.builds(self.elements)]
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> Build:
+    def loaded(cls, said: Any, file: BuildsIn) -> Build:
         kind, elements = pair_of(said)
         if kind is None:
             return cls(tuple, file.builds(elements))
@@ -117,11 +116,11 @@ class DictOf(Fillable):
         keys = [values.part(key, None) for key, _ in self.pairs]
         return {key: values.part(part, key) for key, (_, part) in zip(keys, self.pairs)}
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         return [out.builds(pair) for pair in self.pairs]
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> Build:
+    def loaded(cls, said: Any, file: BuildsIn) -> Build:
         pairs = [file.builds(pair) for pair in need(said, list, "a dict")]
         if any(len(pair) != 2 for pair in pairs):
             raise LoadError("an item of a dict is no pair")
@@ -212,7 +211,7 @@ class Call(Build):
     def text(self, writer: EntryWriter) -> str:
         return f"{writer.constant(self.function, 'make')}({', '.join([writer.expression(part) for part in self.arguments])})"
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         function = self.function
         if isinstance(function, functools.partial) and function.func is collections.deque and not function.args:
             return ["deque", function.keywords.get("maxlen"), out.builds(self.arguments)]
@@ -222,7 +221,7 @@ class Call(Build):
         return [name, None, out.builds(self.arguments)]
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> Build:
+    def loaded(cls, said: Any, file: BuildsIn) -> Build:
         if type(said) is not list or len(said) != 3:
             raise LoadError(f"{str(said)[:80]} makes nothing")
         name, maxlen, arguments = said
@@ -249,11 +248,11 @@ class Cycle(Build):
         writer.lines.append(f"{name}.{self.whole.fill}({contents})")
         return name
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         return [out.marker(self.marker), out.build(self.whole)]
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> Build:
+    def loaded(cls, said: Any, file: BuildsIn) -> Build:
         marker, part = pair_of(said)
         whole = file.build(part)
         if not isinstance(whole, Fillable):

@@ -8,9 +8,8 @@ from ...errors import SaveError
 from ...ir.graph import Value
 from ..documents import need, pair_of
 from ..paths import Source
-from ..protocols import EntryWriter, FileIn, FileOut
 from ..variables import EscapingVariable
-from .base import Build, Leaf, OneField, Values
+from .base import Build, BuildsIn, BuildsOut, EntryWriter, Leaf, OneField, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,7 @@ class Const(Leaf):
     def evaluate(self, values: Values) -> Any:
         return self.value
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         try:
             return super().said(out)
         except SaveError as error:
@@ -111,11 +110,11 @@ class Choice(Build):
         number, texts = writer.expression(self.number), [(k, writer.expression(part)) for k, part in self.options]
         return f"({''.join([f'{text} if {number} == {k} else ' for k, text in texts[:-1]])}{texts[-1][1]})"
 
-    def said(self, out: FileOut) -> Any:
+    def said(self, out: BuildsOut) -> Any:
         return [out.build(self.number), [[k, out.build(part)] for k, part in self.options]]
 
     @classmethod
-    def loaded(cls, said: Any, file: FileIn) -> Build:
+    def loaded(cls, said: Any, file: BuildsIn) -> Build:
         number, pairs = pair_of(said)
         found = [pair_of(pair) for pair in need(pairs, list, "a choice")]
         return cls(file.build(number), tuple([(need(k, int, "a choice"), file.build(part)) for k, part in found]))

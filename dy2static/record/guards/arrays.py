@@ -12,8 +12,8 @@ from ...ir.devices import device_of, is_device_array, is_gpu, number_of
 from ...ir.dims import Size
 from ...ir.size_texts import described
 from ..documents import need, pair_of
-from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
+from ..files import FileIn, FileOut
+from ..paths import GuardWriter, Source, TableWriter
 from .base import PathGuard
 
 

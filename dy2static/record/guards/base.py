@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Callable, ClassVar, List, Optional, Tuple
+from typing import Any, Callable, ClassVar, List, Optional, Protocol, Tuple
 
-from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
+from ..files import FileIn, FileOut
+from ..paths import GuardWriter, Source, TableWriter
 
 
 class Guard:
@@ -52,7 +52,7 @@ class Guard:
         """Whether it holds of what is at the end of its paths; False also where that cannot be told from these values."""
         return False
 
-    def said(self, out: FileOut) -> Optional[List[Any]]:
+    def said(self, out: GuardsOut) -> Optional[List[Any]]:
         """The guard as JSON; None where the file needs none."""
         raise NotImplementedError
 
@@ -60,6 +60,12 @@ class Guard:
     def loaded(cls, path: Any, said: Any, file: FileIn) -> "Guard":
         """The guard that `said` wrote.  path: the number of its path, or None."""
         raise NotImplementedError
+
+
+class GuardsOut(FileOut, Protocol):
+    """The file that a saved model goes into, for guards.  check: raises `SaveError` if a guard does not hold now."""
+
+    def check(self, guard: Guard, /) -> None: ...
 
 
 class JointGuard(Guard):
@@ -93,7 +99,7 @@ class PathGuard(Guard):
         """Whether it is a fact of a model that is saved: it must hold now, and no more where that is loaded."""
         return self.is_of_model
 
-    def said(self, out: FileOut) -> Optional[List[Any]]:
+    def said(self, out: GuardsOut) -> Optional[List[Any]]:
         if not out.is_given(self.source) and self.is_fact(out):
             out.check(self)
             return None

@@ -11,10 +11,10 @@ from ...runtime.definitions import Definitions, Known
 from ...runtime.raised_errors import errors_are_raised
 from ...runtime.reports import reports_plainly
 from ..documents import need, pair_of
-from ..paths import InstanceDict, Source
-from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
+from ..files import FileIn, FileOut
+from ..paths import GuardWriter, InstanceDict, Source, TableWriter
 from ..text import commas
-from .base import Guard, JointGuard
+from .base import Guard, GuardsOut, JointGuard
 from .values import SameObject, unlike
 
 _unchanged_in_python = definitions.unchanged
@@ -187,7 +187,7 @@ class DefinitionsMatch(JointGuard):
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return not self.definitions.changed()
 
-    def said(self, out: FileOut) -> None:
+    def said(self, out: GuardsOut) -> None:
         out.check(self)
 
 
@@ -206,7 +206,7 @@ class DecimalsMatch(JointGuard):
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return decimal_settings() == self.expected
 
-    def said(self, out: FileOut) -> None:
+    def said(self, out: GuardsOut) -> None:
         out.check(self)
 
 

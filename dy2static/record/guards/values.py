@@ -9,8 +9,8 @@ import numpy as np
 
 from ...runtime.guard_tests import exact
 from ..documents import need
-from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
+from ..files import FileIn, FileOut
+from ..paths import GuardWriter, Source, TableWriter
 from .base import Expecting, Guard, PathGuard, named
 
 

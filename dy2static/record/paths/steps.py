@@ -1,153 +1,18 @@
-"""Paths: how every later call finds a value again that a capture has read.  One class for each step."""
+"""The steps of paths: one class for each."""
 from __future__ import annotations
 
 import gc
-import re
 import threading
 from types import CellType, MappingProxyType
-from typing import Any, Callable, ClassVar, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Optional, Tuple, Type
 
 from chainer import Parameter, Variable
 
-from ..runtime.bare_items import bare_items
-from ..runtime.guard_tests import has_plain_dict
-from ..runtime.rule_states import state_of
-from ..runtime.slots import ClassView, SlotsView
-from .protocols import GuardWriter, TableWriter
-
-_NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
-
-
-class Source:
-    """One step of a path: how a value is got from that of ``parent``, which is None where a path begins.
-
-    Steps never change.  `Sources` interns them, so identity is equality.
-    number: in the order in which one capture has met them.  word: what `path` calls the step.
-    saved: what saved models call it; "" where they have no such step.  words, code: the description and the text, where these are
-    the same but for those of the parent.
-    """
-
-    __slots__ = ("parent", "key", "number", "_path")
-
-    word: ClassVar[str]
-    saved: ClassVar[str] = ""
-    words: ClassVar[str] = ""
-    code: ClassVar[str] = ""
-
-    def __init__(self, parent: Any, key: Any, number: int):
-        self.parent, self.key, self.number = parent, key, number
-        self._path: Optional[Tuple] = None
-
-    def describe(self) -> str:
-        """The path as a reader would write it: ``self.l1.W``, ``xs[0]``, ``global SCALE``."""
-        return self.words.format(self.parent.describe())
-
-    def text(self, writer: GuardWriter) -> str:
-        """Generated code that reads the value."""
-        return self.code.format(writer.path(self.parent))
-
-    def row(self, table: TableWriter) -> Optional[int]:
-        """The number of the value in a table of guards; None where native code cannot read it."""
-        place = None if self.parent is None else table.place(self.parent)
-        return None if place is None else self.row_behind(place, table)
-
-    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
-        """The same where that of the parent has the number ``place``."""
-        return None
-
-    def read(self, parent: Any) -> Any:
-        """The value, now.  parent: the one before it.  Raises what Python raises where there is none."""
-        raise NotImplementedError
-
-    @property
-    def label(self) -> Optional[str]:
-        """What the step adds to a name for the value; None for nothing."""
-        return None
-
-    @property
-    def root(self) -> "Source":
-        """Where the path begins."""
-        step = self
-        while step.parent is not None:
-            step = step.parent
-        return step
-
-    def path(self) -> Tuple:
-        """A hashable form that is equal for equal paths of different captures."""
-        if self._path is None:
-            self._path = (self.word, self.key) + (() if self.parent is None else self.parent.path())
-        return self._path
-
-    def labels(self) -> Iterator[str]:
-        """The labels of all steps, the last one first."""
-        step = self
-        while step is not None:
-            if step.label is not None:
-                yield step.label
-            step = step.parent
-
-    def variable(self) -> str:
-        """What generated code calls the value."""
-        name = next(filter(str.isidentifier, self.labels()), None)
-        return f"v_{self.number}" if name is None else f"{name}{'_vars' if isinstance(self, Namespace) else ''}_{self.number}"
-
-
-def with_siblings(path: Tuple) -> Tuple:
-    """What is the same for the paths of all items of one list or tuple; the path itself where it is to something else."""
-    return (path[0], None, *path[2:]) if len(path) > 2 and type(path[1]) is int else path
-
-
-def contents_path(path: Tuple) -> Tuple:
-    """What stands among paths for all that a list at the end of a path holds, however much that is."""
-    return ("contents", None, *path)
-
-
-def expression_path(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
-    """What stands among paths for an expression over numbers, in every capture of a function; the path of a number itself.
-
-    named: the numbers that the expression names, and others, with their sources.  Of paths to items, those of all siblings.
-    """
-    return _of_expression(text, named, with_siblings)
-
-
-def place_of_expression(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:
-    """The same with the paths of the numbers themselves."""
-    return _of_expression(text, named, lambda path: path)
-
-
-def _of_expression(text: str, named: Iterable[Tuple[str, Source]], form: Callable[[Tuple], Tuple]) -> Tuple:
-    split = _NAME.split(text)
-    names = set(split[1::2])
-    paths = {name: form(source.path()) for name, source in named if name in names}
-    parts = tuple([paths.get(part, part) for part in split])
-    return parts[1] if len(parts) == 3 and parts[::2] == ("", "") and type(parts[1]) is tuple else ("expression", *parts)
-
-
-def paths_of(path: Tuple) -> FrozenSet[Tuple]:
-    """The paths of the numbers of an expression; the path itself where it is that of a number."""
-    return frozenset([part for part in path if type(part) is tuple]) if path[0] == "expression" else frozenset((path,))
-
-
-def family(path: Tuple) -> Tuple:
-    """What is the same for the paths of all values at this place in the items of lists and tuples: ``batch[...].reward``."""
-    if path[0] == "expression":
-        return tuple([family(part) if type(part) is tuple else part for part in path])
-    if int not in map(type, path[1::2]):
-        return path                                     # through no item of a sequence
-    steps = zip(path[::2], path[1::2])
-    return tuple([part for word, key in steps for part in (word, ... if word == Item.word and type(key) is int else key)])
-
-
-def joined(first: Tuple, second: Tuple) -> Tuple:
-    """A path with ``...`` where two of one family differ."""
-    return tuple([a if a == b else joined(a, b) if type(a) is tuple else ... for a, b in zip(first, second)])
-
-
-def stands_for(pattern: Tuple, path: Tuple) -> bool:
-    """Whether a path with ``...`` in it stands for another one."""
-    return len(pattern) == len(path) and all(
-        a is ... or a == b or type(a) is type(b) is tuple and stands_for(a, b) for a, b in zip(pattern, path))
-
+from ...runtime.bare_items import bare_items
+from ...runtime.guard_tests import has_plain_dict
+from ...runtime.rule_states import state_of
+from ...runtime.slots import ClassView, SlotsView
+from .base import GuardWriter, Namespace, Source, TableWriter
 
 # Where paths begin -------------------------------------------------------------------------------------------------
 
@@ -211,24 +76,7 @@ class Constant(Source):
         return self.word, id(self.key)
 
 
-def of_argument(path: Tuple, numbers: Mapping[int, int]) -> Optional[Tuple]:
-    """A path, or what stands for an expression, that begins with another argument; None if there is none.
-
-    numbers: of that argument, by that of the one with which it begins.
-    """
-    if path[0] == "expression":
-        parts = tuple([of_argument(part, numbers) if type(part) is tuple else part for part in path])
-        return None if None in parts else parts
-    return (*path[:-1], numbers[path[-1]]) if path[-2] == Argument.word and path[-1] in numbers else None
-
-
 # How they go on ----------------------------------------------------------------------------------------------------
-
-
-class Namespace(Source):
-    """The attributes of an object, as a mapping."""
-
-    __slots__ = ()
 
 
 class InstanceDict(Namespace):
@@ -461,28 +309,3 @@ class Implementation(Source):
 
 #: The steps that files may have, behind the first, by what they call them.
 SAVED_STEPS: Dict[str, Type[Source]] = {step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length)}
-
-
-class Sources:
-    """Interns the steps of one capture."""
-
-    def __init__(self) -> None:
-        self._known: Dict[Tuple, Source] = {}
-
-    def get(self, step: Type[Source], parent: Optional[Source], key: Any = None) -> Source:
-        """The step of this class."""
-        ident = (step, parent, id(key) if step is Constant else (type(key), key))
-        found = self._known.get(ident)
-        if found is None:
-            found = self._known[ident] = step(parent, key, len(self._known))
-        return found
-
-
-def follow(source: Source, start: Callable[[Source], Any]) -> Any:
-    """What is at the end of a path now.  Raises what Python raises where there is nothing.
-
-    start: gives the argument that a path begins with.
-    """
-    if source.parent is None:
-        return source.key if isinstance(source, Constant) else start(source)
-    return source.read(follow(source.parent, start))
