@@ -10,7 +10,8 @@ from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.dims import Size, not_below
+from ..ir.dims import Size
+from ..ir.size_bounds import not_below
 
 #: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
 ALIGNMENT = 64

@@ -19,7 +19,8 @@ from ..ir.types import Tensor
 from ..runtime import dy
 from ..symbolic.assigned import Assigned
 from ..symbolic.kinds import number_kind
-from ..symbolic.lists import Contents, StagedList, describe_item, kind_of, refuse_mixed
+from ..symbolic.list_kinds import kind_of
+from ..symbolic.lists import Contents, StagedList, describe_item, refuse_mixed
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .value_enumeration import producer
 

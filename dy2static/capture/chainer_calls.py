@@ -20,7 +20,7 @@ from ..lowering.registration import registered
 from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
 from ..symbolic.array_or_variable import variable_of
 from ..symbolic.data_dependent_sizes import may_be_empty
-from ..symbolic.sizes import check_types
+from ..symbolic.size_trials import check_types
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.variable_identity import Choice
 from ..symbolic.views import arrays_in

@@ -6,7 +6,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
 from ..record.builds import Build, Call, Const
-from ..runtime.dy import Undefined
+from ..runtime.unbound import Undefined
 from ..symbolic.rollback import ABSENT, contents_of
 from ..symbolic.values import Maybe
 

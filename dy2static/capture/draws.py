@@ -20,7 +20,8 @@ from ..runtime.host_calls import flatten
 from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.lists import StagedList
-from ..symbolic.sizes import Size, fitted_types, tried_with
+from ..symbolic.size_trials import fitted_types, tried_with
+from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet

@@ -13,7 +13,7 @@ from ..record.paths import place_of_expression
 from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.least_numbers import Least, compared
-from ..symbolic.sizes import without_sizes
+from ..symbolic.size_trials import without_sizes
 from ..symbolic.values import SymbolicScalar, is_symbolic
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import chainer
 
 from ..ir.graph import Value
 from ..runtime.opaque import copy_node
-from ..symbolic.sizes import holds_sizes
+from ..symbolic.size_trials import holds_sizes
 from ..symbolic.views import arrays_in
 
 

@@ -17,7 +17,8 @@ from ..record.paths import Attribute, Source
 from ..runtime.devices import COMPILED
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText
-from ..symbolic.lists import Items, Length, StagedList
+from ..symbolic.list_lengths import Length
+from ..symbolic.lists import Items, StagedList
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:

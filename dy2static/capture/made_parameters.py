@@ -17,7 +17,8 @@ from ..lowering import host
 from ..runtime.host_calls import Call, Hole, fill
 from ..runtime.made_parameters import cleargrad, copy_parameter, initialize, make_array, make_parameter, rename
 from ..symbolic import abstract_eval
-from ..symbolic.sizes import Size, holds_sizes
+from ..symbolic.size_trials import holds_sizes
+from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, is_symbolic
 from .opaque_functions import trial_run
 

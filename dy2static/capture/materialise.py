@@ -44,7 +44,7 @@ from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.list_functions import variables_together
 from ..symbolic.lists import StagedList
-from ..symbolic.sizes import without_sizes
+from ..symbolic.size_trials import without_sizes
 from ..symbolic.values import ArrayMethod, Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from ..symbolic.variable_identity import LEAF, NEW
 from .closures import MadeFunctions

@@ -4,12 +4,14 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional
 
-from ..ir.dims import Dim, maximum, minimum
+from ..ir.dims import Dim
+from ..ir.size_bounds import maximum, minimum
 from ..runtime.functions import item_of_extreme, sorted_by
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.list_functions import of_numbers
 from ..symbolic.sequences import Range
-from ..symbolic.sizes import Size, without_sizes
+from ..symbolic.size_trials import without_sizes
+from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ..runtime.host_calls import LEAF, Attribute, Call, Method, fill, flat, form
 from ..symbolic import abstract_eval
 from ..symbolic.data_dependent_sizes import NewSizes, may_be_empty
 from ..symbolic.layouts import Unordered
-from ..symbolic.sizes import infer_sized
+from ..symbolic.size_trials import infer_sized
 from ..symbolic.values import SymbolicArray
 from .learned_calls import Learned, kind_of, learn, learned
 from .protected_calls import DECIDABLE, attempted, raise_first

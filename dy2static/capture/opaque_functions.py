@@ -18,7 +18,7 @@ from ..lowering import opaque
 from ..runtime.opaque import VARYING, OpaqueCall, copy_node
 from ..symbolic import abstract_eval, patches
 from ..symbolic.number_ranges import kind_of
-from ..symbolic.sizes import bound, few_trials, fitted_types, holds_sizes, tried_with
+from ..symbolic.size_trials import bound, few_trials, fitted_types, holds_sizes, tried_with
 from ..symbolic.values import SymbolicScalar
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet

@@ -27,7 +27,7 @@ from ..runtime.staticness import is_static_method
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.lists import StagedList
-from ..symbolic.sizes import without_sizes
+from ..symbolic.size_trials import without_sizes
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .stored_containers import StoredContainers
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple
 
-from ..ir.dims import not_below
 from ..ir.graph import Value
 from ..ir.op import OPS
+from ..ir.size_bounds import not_below
 from ..ir.template import AT
 from ..ir.types import Scalar
 from ..lowering.indexing import Window

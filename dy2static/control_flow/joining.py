@@ -12,10 +12,11 @@ from ..ir.op import OPS
 from ..ir.types import type_of
 from ..lowering.host import numpy_call
 from ..passes.rewriting import with_inputs
-from ..runtime.dy import Undefined
 from ..runtime.host_calls import Call, as_it_is
+from ..runtime.unbound import Undefined
 from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
-from ..symbolic.lists import Contents, StagedList, is_list, kind_of
+from ..symbolic.list_kinds import is_list, kind_of
+from ..symbolic.lists import Contents, StagedList
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable

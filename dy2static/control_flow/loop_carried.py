@@ -9,7 +9,8 @@ from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..symbolic.kinds import describe, number_kind
 from ..symbolic.least_numbers import Least
-from ..symbolic.lists import Contents, is_list
+from ..symbolic.list_kinds import is_list
+from ..symbolic.lists import Contents
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice, is_uncertain
 from .loop_carried_lists import GrownSlot, ListSlot

@@ -6,7 +6,9 @@ from typing import Any, Dict, Iterable, List, Tuple
 from ..capture_context import CaptureContext
 from ..ir.graph import Value
 from ..ir.types import List as ListType
-from ..symbolic.lists import Contents, Items, Length, StagedList, describe_item, is_list, kind_of, symbolic_items
+from ..symbolic.list_kinds import is_list, kind_of
+from ..symbolic.list_lengths import Length
+from ..symbolic.lists import Contents, Items, StagedList, describe_item, symbolic_items
 
 
 class ListSlot:

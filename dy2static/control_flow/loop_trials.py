@@ -5,9 +5,10 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ..heap.object_shadows import ShadowBase
 from ..ir.graph import Value
-from ..runtime.dy import Undefined
+from ..runtime.unbound import Undefined
 from ..symbolic.kinds import number_kind
-from ..symbolic.lists import Contents, flags_of, is_list
+from ..symbolic.list_kinds import flags_of, is_list
+from ..symbolic.lists import Contents
 from ..symbolic.rollback import Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from .loop_carried import COUNTS, STAYS, CompoundSlot, CounterSlot, MaybeSlot, Slot, Unchanged, VariableSlot, may_count, stays

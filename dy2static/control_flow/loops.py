@@ -8,18 +8,20 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from ..heap.aborts import CaptureAborted
 from ..heap.regions import close, free_values
-from ..ir.dims import Dim, less, maximum
+from ..ir.dims import Dim, less
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
+from ..ir.size_bounds import maximum
 from ..ir.types import Tensor, dims_in
 from ..passes.effects import has_effect
 from ..runtime import dy
-from ..runtime.dy import Undefined
+from ..runtime.unbound import Undefined
 from ..symbolic.kinds import name_at
-from ..symbolic.lists import known_length, symbolic_items, truth_of
+from ..symbolic.list_kinds import known_length, truth_of
+from ..symbolic.lists import symbolic_items
 from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.sequences import Parts
-from ..symbolic.sizes import without_sizes
+from ..symbolic.size_trials import without_sizes
 from ..symbolic.values import Maybe
 from .branches import Branch
 from .for_rest import Replayed, Rest, check_unnamed

@@ -23,7 +23,8 @@ from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.iterators import LIST_PARTS
 from ..symbolic.kept_values import kept_values
 from ..symbolic.known_texts import SymbolicText
-from ..symbolic.lists import StagedList, as_staged, symbolic_items, truth_of
+from ..symbolic.list_kinds import truth_of
+from ..symbolic.lists import StagedList, as_staged, symbolic_items
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sequences import PARTS, Parts, has_rows, sequence_of
 from ..symbolic.sizes import Size

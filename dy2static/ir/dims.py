@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from types import MappingProxyType
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from .size_symbols import FREE, at_least, at_most
+from .size_symbols import at_least, at_most
 
 #: What a size in a shape is.
 Size = Union[int, "Dim"]
@@ -152,16 +152,6 @@ def as_multiple(size: Size) -> Optional[Tuple[str, int]]:
     return (monomial[0].args[0], factor) if factor > 0 and len(monomial) == 1 and monomial[0].kind == "symbol" else None
 
 
-def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
-    """The numbers that sizes of the caller's arrays are compared with in maxima, ``max(n, 64)``: the least for each symbol."""
-    found: Dict[str, int] = {}
-    for atom in [atom for size in sizes if isinstance(size, Dim) for monomial, _ in size._terms for atom in monomial]:
-        if atom.kind == "max" and len(atom.args) == 2 and isinstance(atom.args[1], int) and _is_single(atom.args[0], "symbol"):
-            symbol, = atom.args[0].symbols
-            found[symbol] = min(atom.args[1], found.get(symbol, atom.args[1]))
-    return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
-
-
 def equal(a: Size, b: Size) -> Optional[bool]:
     """Whether two sizes are equal: True, False, or None when that depends on the symbols."""
     if a is b or a == b:
@@ -189,46 +179,6 @@ def less(a: Size, b: Size) -> Optional[bool]:
 def is_known(size: Size) -> bool:
     """Whether a size is a number."""
     return isinstance(size, int)
-
-
-def may_exceed(size: Size, limit: int) -> bool:
-    """Whether a size is above a limit, as far as is known."""
-    return not isinstance(size, int) or size > limit
-
-
-def not_below(a: Size, b: Size) -> bool:
-    """Whether ``a >= b`` for sure."""
-    return less(a, b) is False
-
-
-def at_least_one(size: Size) -> Size:
-    """The size, or one in place of zero."""
-    return max(size, 1) if isinstance(size, int) else size
-
-
-def is_positive(size: Size) -> bool:
-    """Whether a size is above zero wherever all its symbols are."""
-    if isinstance(size, int):
-        return size > 0
-    return less(0, size) or all(factor > 0 and all(atom.kind == "symbol" for atom in monomial) for monomial, factor in size._terms)
-
-
-def maximum(*sizes: Size) -> Size:
-    """The largest of the sizes, as an int where that is known."""
-    candidates: List[Size] = []
-    for size in sizes:
-        parts = size._terms[0][0][0].args if isinstance(size, Dim) and _is_single(size, "max") else (size,)
-        candidates += [part for part in parts if part not in candidates]
-    kept = [size for i, size in enumerate(candidates)
-            if not any(_dominates(other, size) for j, other in enumerate(candidates) if j != i)]
-    if len(kept) == 1:
-        return kept[0]
-    return _from_atom(_Atom("max", tuple(sorted(kept, key=lambda size: (isinstance(size, int), str(size))))))
-
-
-def minimum(a: Size, b: Size) -> Size:
-    """The smaller of two sizes."""
-    return a + b - maximum(a, b)
 
 
 def floordiv(a: Size, b: Size) -> Size:
@@ -443,9 +393,3 @@ def _atom_limit(atom: _Atom) -> Optional[int]:
         below = _lower_bound(-atom.args[0])
         return None if below is None else -below // atom.args[1]
     return None
-
-
-def _dominates(a: Size, b: Size) -> bool:
-    """Whether ``a`` is never below ``b``."""
-    bound = _lower_bound(a - b)
-    return bound is not None and bound >= 0

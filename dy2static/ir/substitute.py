@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any, Dict, Mapping, Tuple
 
 from .building import infer
-from .dims import Dim, Size, maximum
+from .dims import Dim, Size
 from .graph import Graph, Node, Value
+from .size_bounds import maximum
 from .types import Extent, List, Stack, Tensor, Type, Union
 
 

@@ -34,8 +34,9 @@ from chainer.functions.array.where import Where
 from .. import ops
 from ..ir.building import broadcast, constant
 from ..ir.devices import HOST
-from ..ir.dims import equal, not_below
+from ..ir.dims import equal
 from ..ir.graph import Value
+from ..ir.size_bounds import not_below
 from ..ir.types import Scalar
 from ..runtime.devices import device_named
 from .registry import are_ints, ints, lowers, size_of, symbolic_value

@@ -14,8 +14,9 @@ from chainer.functions.array.spatial_transformer_sampler import SpatialTransform
 
 from .. import ops
 from ..ir.building import constant
-from ..ir.dims import equal, is_positive, less
+from ..ir.dims import equal, less
 from ..ir.graph import Value
+from ..ir.size_bounds import is_positive
 from ..ir.template import AT
 from ..ir.types import dims_in
 from .registry import are_fixed, are_there, ints, is_number, lowers, number_of, numbers_of_windows, size_of

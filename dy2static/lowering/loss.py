@@ -21,8 +21,8 @@ from chainer.links.loss.hierarchical_softmax import BinaryHierarchicalSoftmaxFun
 
 from .. import ops
 from ..ir.building import constant
-from ..ir.dims import maximum
 from ..ir.graph import Value
+from ..ir.size_bounds import maximum
 from .math import clipped, mean_of
 from .registry import (
     are_ints,

@@ -30,9 +30,9 @@ from chainer.functions.math.sum import Sum, SumTo
 from chainer.functions.math.trigonometric import Arccos, Arcsin, Arctan, Arctan2, Cos, Sin, Tan
 
 from .. import ops
-from ..ir.dims import is_positive
 from ..ir.graph import Value
 from ..ir.shapes import broadcast_shapes
+from ..ir.size_bounds import is_positive
 from ..ops.rules import sum_axes
 from .registry import Lowering, are_there, ints, is_number, lowers, lowers_to, number, varies
 

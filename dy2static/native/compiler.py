@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .. import config
-from ..errors import BackendError
 from . import library, shipped, store
 from .announce import announce
+from .failures import BuildFailed, NoCompiler, Refused
 from .process import Process
 
 INCLUDE = Path(__file__).parent / "include"
@@ -44,27 +44,6 @@ _running: List["Build"] = []         # whose compilers run
 _queued: List["Build"] = []          # which come next
 _worked: Set["Compiler"] = set()     # those that have made something
 _hung: Set["Compiler"] = set()       # those that had time and made nothing: they are not waited for again
-
-
-class NoCompiler(BackendError):
-    """There is no C compiler on this machine."""
-
-    code = "D2S402"
-
-
-class BuildFailed(BackendError):
-    """The compiler refused a text, or what it made cannot be loaded."""
-
-    code = "D2S403"
-
-
-class Refused(BuildFailed):
-    """The compiler refused a text."""
-
-    @classmethod
-    def stands(cls, reason: BackendError) -> bool:
-        """Whether this is to be an error: a refused text, under ``DY2STATIC_STRICT_BUILD``."""
-        return bool(config.STRICT_BUILD.value) and isinstance(reason, cls)
 
 
 class Compiler(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 from ..compat.cuda import wheel_libraries
 from ..errors import BackendError
 from . import nvrtc_calls
-from .compiler import Refused
+from .failures import Refused
 from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")

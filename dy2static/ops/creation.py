@@ -5,9 +5,10 @@ from typing import Any, Dict
 
 import numpy as np
 
-from ..ir.dims import Dim, maximum
+from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import Sample, declare, sample
+from ..ir.size_bounds import maximum
 from ..ir.types import Tensor
 from .onnx_forms import movement
 from .rules import canonical_shape

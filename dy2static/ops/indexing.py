@@ -5,10 +5,10 @@ from typing import Any, Dict, Tuple
 
 import numpy as np
 
-from ..ir.dims import maximum, minimum
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import broadcast_shapes, same_shape, show
+from ..ir.size_bounds import maximum, minimum
 from ..ir.template import AT, attr_source, index_source
 from ..ir.types import Tensor
 from .creation import zeros_like

@@ -8,8 +8,8 @@ from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.dims import maximum
 from ..ir.op import ON_HOST, declare, sample
+from ..ir.size_bounds import maximum
 from ..ir.types import Tensor
 from .onnx_forms import sequences as forms
 

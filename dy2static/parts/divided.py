@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Protocol, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 import chainer
 import gast
@@ -24,29 +24,9 @@ from .cuts import Cut, Known, span
 from .data import places_of_data
 from .division import Cuts, Division, Key, Run, can_be_divided
 from .loops import Ahead
+from .part import Compiled, Part
 from .steps import UPDATE, Step, under
 from .trees import divided_tree, part_name, part_tree, place_of_call
-
-
-class Compiled(Protocol):
-    """A compiled part, or a compiled function that is called between parts."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether it runs in parts itself."""
-
-    def is_worth_it(self) -> Optional[bool]:
-        """Whether its programs do enough to pay for its calls; None while that is not known."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether that stays so."""
-
-    def begin_again(self) -> None:
-        """Let that not be known."""
-
 
 #: So many functions of one code are compiled between parts: others are made anew in each call.
 _MOST_OF_ONE_CODE = 3
@@ -63,21 +43,6 @@ _CALLING = ("chainer.links", "chainer.sequential", "chainer.training.updaters.st
 
 #: What only eager code finds its callers by.
 _LOOKING_AT_FRAMES = frozenset(("_getframe", "currentframe"))
-
-
-class Part(NamedTuple):
-    """A run of statements as a compiled function.  owner: the user's function that they are in."""
-
-    function: types.FunctionType
-    run: Run
-    owner: types.FunctionType
-    compiled: Compiled
-
-    @property
-    def title(self) -> str:
-        """The user's function and the lines of the part in it."""
-        first, last = self.run.key.first.line, self.run.key.last.end_line
-        return f"{self.owner.__qualname__}, {f'line {first}' if first == last else f'lines {first} to {last}'}"
 
 
 class Parts:

@@ -13,23 +13,8 @@ import numpy as np
 
 from . import patterns
 from .hooks import handlers, stage, symbolic_types
-
-
-class Undefined:
-    """Stands for a local name that is not bound yet; raises only when it is read."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"<unbound {self.name}>"
-
-
-class Unbound:
-    """Stands for a local name without a value where names pass between the parts of a function; the class itself is the value."""
-
+from .unbound import Unbound, Undefined
+from .unpacking import UNPACKED
 
 _UNBOUND = ("cannot access local variable '{}' where it is not associated with a value" if sys.version_info >= (3, 11)
             else "local variable '{}' referenced before assignment")
@@ -302,20 +287,6 @@ def items_of(function: Callable[..., Any], *args: Any) -> Any:
     items = call(function)(*args)
     found = NotImplemented if stage.capture is None else _staged("items_of", function, items, args)
     return items if found is NotImplemented else found
-
-
-def _two(item: Any) -> Tuple:
-    first, second = item
-    return first, second
-
-
-def _three(item: Any) -> Tuple:
-    first, second, third = item
-    return first, second, third
-
-
-#: The parts of an item, by how many there must be; 0 for the item itself.
-UNPACKED = {0: lambda item: (item,), 2: _two, 3: _three}
 
 
 def list_(items: list) -> list:

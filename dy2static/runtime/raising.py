@@ -5,8 +5,9 @@ import sys
 from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from ..errors import Location
-from .dy import Undefined, read
+from .dy import read
 from .traceback import traceback_at
+from .unbound import Undefined
 
 
 def make_error(cls: type, args: Tuple, attributes: Optional[Mapping], suppressed: bool, state: Optional[Mapping] = None,

@@ -7,7 +7,8 @@ import re
 from typing import Any, Callable, Dict, Mapping, Set
 
 from ..errors import LoadError, SaveError
-from ..ir.dims import Dim, Size, maximum
+from ..ir.dims import Dim, Size
+from ..ir.size_bounds import maximum
 
 #: What a value may be called.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

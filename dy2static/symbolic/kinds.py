@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence
 
 from ..heap.wording import a_type
 from ..ir.size_texts import described
-from ..runtime.dy import Undefined
+from ..runtime.unbound import Undefined
 from .array_or_variable import ArrayOrVariable
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 

@@ -4,35 +4,20 @@ Then the list object stays what it is, and holds one `Items`: what the graph kno
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from ..capture_context import CaptureContext
 from ..heap.list_shadows import ShadowList, load_other
 from ..heap.right_operands import COMPARISONS, added, adds_itself, ask_right_first
-from ..ir.dims import Size, equal, is_positive, not_below
+from ..ir.dims import Size, equal
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import List as ListType
-from ..ir.types import Type, python_scalar
+from ..ir.size_bounds import is_positive, not_below
+from ..ir.types import Type
 from .assigned import Assigned
 from .kinds import describe, number_kind
-from .sequences import Parts
+from .list_lengths import END, Length, is_end
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
-
-
-class Length:
-    """A number of items that some lists have in common.
-
-    users: the lists that an array was made of, by how many items more they have.  size: the number by sizes of arrays, if known.
-    """
-
-    def __init__(self, size: Optional[Size] = None) -> None:
-        self.users: Dict[int, Dict[Value, None]] = {}
-        self.size = size
-
-
-#: No list has so many items.
-_END = 1 << 61
 
 
 class Items:
@@ -129,14 +114,14 @@ class Items:
         if type(step) is not int or step == 0 or any(x is not None and number_kind(x) not in ("py_int", "py_bool")
                                                      for x in (span.start, span.stop)):
             capture.abort("a list whose length depends on array values is sliced by what is no whole number")
-        ends = (0, _END) if step > 0 else (_END, -_END)
+        ends = (0, END) if step > 0 else (END, -END)
         bounds = [number_value(capture, end if given is None else given) for given, end in zip((span.start, span.stop), ends)]
         is_whole = span.start is None and span.stop is None and abs(step) == 1
         attrs = {"step": step, "is_whole": is_whole}
         made = self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), attrs, name="items")[0])
         if is_whole:
             return made.counted(*self.count)
-        return made.counted(Length(), 1) if self.is_sure and _is_end(span) else made
+        return made.counted(Length(), 1) if self.is_sure and is_end(span) else made
 
     def wrapped(self, value: Value) -> Any:
         """An item that is this value of the graph."""
@@ -161,14 +146,6 @@ def _sum_of(items: Items, other: Items) -> Tuple[Length, int]:
             length, more = rest.count
             return length, more + one.size
     return Length(None if items.size is None or other.size is None else items.size + other.size), 0
-
-
-def _is_end(span: slice) -> bool:
-    """Whether a slice has an item of each list that has one: it is the beginning, the end or all of it."""
-    if span.step not in (None, 1):
-        return span.start is None and span.stop is None
-    return span.start is None and (span.stop is None or type(span.stop) is int and span.stop > 0) or \
-        span.stop is None and type(span.start) is int and span.start < 0
 
 
 class Contents:
@@ -419,41 +396,4 @@ def symbolic_items(value: Any) -> Optional[Items]:
     return value.symbolic if type(value) is StagedList else None
 
 
-def known_length(sequence: Any) -> Any:
-    """How many items a list, a range of unknown length, or an array's parts are."""
-    items = symbolic_items(sequence)
-    return items.length if items is not None else sequence.length if isinstance(sequence, Parts) else len(sequence)
-
-
-def truth_of(value: Any) -> Any:
-    """What decides in place of a list of unknown length."""
-    items = symbolic_items(value)
-    return value if items is None else items.length > 0
-
-
 # Joins and loops --------------------------------------------------------------------------------------------------
-
-
-def is_list(item: Any) -> bool:
-    """Whether it is a list that was made during the capture."""
-    return type(item) in (list, StagedList)
-
-
-def kind_of(capture: CaptureContext, sides: Sequence[Any]) -> Items:
-    """What the items of these lists are, all taken together."""
-    found: Optional[Items] = None
-    for side in sides:
-        for item in side.items if type(side) is Contents else ():
-            part = item if type(item) is Items else describe_item(capture, item)
-            if found is None:
-                found = Items(capture, Value(ListType(part.elem), "items"), part.kind, part.requires_grad, part.connected,
-                              part.uncertain, part.origins, part.is_new, part.has_leaves)
-            found = found.joined(part, found.value)
-    return Items(capture, Value(ListType(python_scalar("py_int")), "items"), "py_int") if found is None else found
-
-
-def flags_of(contents: Contents) -> Tuple[bool, bool]:
-    """Whether an item requires a gradient, and whether one has a creator."""
-    found = [contents.symbolic] if contents.symbolic is not None else [
-        x for x in contents.items if isinstance(x, SymbolicVariable)]
-    return any(x.requires_grad for x in found), any(x.connected for x in found)

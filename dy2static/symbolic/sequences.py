@@ -7,9 +7,11 @@ import chainer.functions as F
 
 from ..capture_context import Calls, CaptureContext
 from ..heap.stand_ins import stands_for
-from ..ir.dims import Dim, not_below
+from ..ir.dims import Dim
+from ..ir.size_bounds import not_below
 from .kinds import number_kind
-from .sizes import Size, without_sizes
+from .size_trials import without_sizes
+from .sizes import Size
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 

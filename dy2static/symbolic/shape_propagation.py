@@ -7,9 +7,10 @@ from typing import Any, Callable, Hashable, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, equal, less, maximum
+from ..ir.dims import Dim, equal, less
 from ..ir.graph import Value
 from ..ir.op import OPS
+from ..ir.size_bounds import maximum
 from ..ir.types import Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..runtime.host_calls import fill

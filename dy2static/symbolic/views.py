@@ -16,7 +16,7 @@ from ..runtime.array_writes import overlaid, write_at, write_at_checked
 from ..runtime.host_calls import Method, flatten
 from . import abstract_eval
 from .memories import Memory
-from .sizes import bound, few_trials
+from .size_trials import bound, few_trials
 from .values import SymbolicArray, SymbolicScalar
 
 #: Functions whose new array is in C order.

@@ -14,7 +14,7 @@ from chainer import testing
 from dy2static import InputSpec, pipeline, to_static
 from dy2static.errors import SignatureError
 from dy2static.native import compiler
-from dy2static.symbolic.sizes import _bindings
+from dy2static.symbolic.size_trials import _bindings
 
 RNG = np.random.RandomState(0)
 SIZES = (3, 4, 6, 5, 9, 2, 12)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dy2static.ir import dims
-from dy2static.ir.dims import Dim, equal, evaluate, maximum, minimum
+from dy2static.ir.dims import Dim, equal, evaluate
 from dy2static.ir.shapes import broadcast_shapes
+from dy2static.ir.size_bounds import maximum, minimum
 
 n, m = Dim("n"), Dim("m")
 

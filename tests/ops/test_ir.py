@@ -5,11 +5,12 @@ import pytest
 from dy2static import ops
 from dy2static.errors import InternalError, Location, RunError, VerifyError
 from dy2static.ir.building import Builder, building, constant, current
-from dy2static.ir.dims import Dim, maximum
+from dy2static.ir.dims import Dim
 from dy2static.ir.graph import Graph, Node, Value
 from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS
 from dy2static.ir.printer import to_source
+from dy2static.ir.size_bounds import maximum
 from dy2static.ir.substitute import size_with, with_sizes
 from dy2static.ir.types import Dynamic, List, Never, Scalar, Stack, Tensor, Token, Union, python_scalar, type_of
 from dy2static.ir.verify import verify

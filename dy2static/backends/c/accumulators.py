@@ -84,3 +84,8 @@ def joined(node: Node, sums: str, count: int, target: str, local: str) -> List[s
             "    #pragma omp simd",
             f"    for (int64_t k = 0; k < {size}; ++k) {combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}",
             "}"]
+
+
+def nan_type(value: Value) -> str:
+    """The type of a number that says whether a reduction has met NaN: of the size of its elements."""
+    return f"int{8 * value.dtype.itemsize}_t"

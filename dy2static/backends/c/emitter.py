@@ -1,7 +1,7 @@
 """What the rules of ops may ask of the C function that is being written."""
 from __future__ import annotations
 
-from typing import Any, Callable, ContextManager, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
@@ -9,6 +9,14 @@ from ..loops.layout import Place
 from ..loops.parallelize import Share
 from .memory import Memory
 from .standalone import Standalone
+
+
+class NestText(NamedTuple):
+    """Lines of a nest: those in front of its function, those of the function, and those that add up what shares have summed."""
+
+    before: List[str]
+    lines: List[str]
+    joined: List[str]
 
 
 class Emitter(Protocol):

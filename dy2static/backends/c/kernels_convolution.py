@@ -4,8 +4,9 @@ from __future__ import annotations
 import math
 from typing import Dict, Tuple
 
-from ...ir.dims import Size, evaluate, is_known, maximum
+from ...ir.dims import Size, evaluate, is_known
 from ...ir.graph import Node
+from ...ir.size_bounds import maximum
 from ...native import convolutions
 from ...native.convolutions import Windows
 from ...passes.convolution_speed import pays_for_filters, pays_to_turn

@@ -6,8 +6,9 @@ import math
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_constant, c_suffix, c_type
-from ...ir.dims import Size, is_known, not_below
+from ...ir.dims import Size, is_known
 from ...ir.graph import Node
+from ...ir.size_bounds import not_below
 from ...native.convolutions import Windows
 from ..loops.layout import compact_strides
 from ..loops.parallelize import Level, Share, cut, image_by_image

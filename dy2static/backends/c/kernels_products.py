@@ -5,8 +5,9 @@ import math
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_type
-from ...ir.dims import Size, at_least_one, is_known, not_below
+from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
+from ...ir.size_bounds import at_least_one, not_below
 from ...native import products
 from ..loops.fuse import Run
 from ..loops.groups import nodes_of

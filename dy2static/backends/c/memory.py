@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_type
-from ...ir.dims import Size, at_least_one, is_known
+from ...ir.dims import Size, is_known
 from ...ir.graph import Value
+from ...ir.size_bounds import at_least_one
 from ..memory_planner import ALIGNMENT, Buffer, arranged, slots
 from ..run_sizes import in_c
 from .names import CNames

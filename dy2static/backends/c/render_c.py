@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import re
 from types import MappingProxyType
-from typing import Container, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_type
 from ...ir.dims import is_known
@@ -24,26 +24,18 @@ from ..loops.ir import (
     Statement,
     Sweep,
 )
-from ..loops.schedule import is_dear
-from .accumulators import COMBINE, SUFFIXES, accumulated, accumulator_type, combined, joined, merged, sees_nan, start_of
-from .addresses import address_text, loops_of
+from .accumulators import COMBINE, SUFFIXES, accumulated, accumulator_type, combined, joined, merged, nan_type, sees_nan, start_of
+from .addresses import address_text
 from .distribution import distribute, types_of
-from .emitter import Emitter
+from .emitter import Emitter, NestText
+from .jamming import may_jam
 from .turned_loads import HEIGHT, WIDTH, corner, turned_loads
 
-#: So many turns of a loop are done together where that saves memory traffic, in bodies of at most so many statements.
-_JAMMED, _SMALL = 4, 8
+#: So many turns of a loop are done together where that saves memory traffic.
+_JAMMED = 4
 
 #: Rows of a multiple of so many elements consist of whole vectors.
 _LANES = 16
-
-
-class NestText(NamedTuple):
-    """Lines of a nest: those in front of its function, those of the function, and those that add up what shares have summed."""
-
-    before: List[str]
-    lines: List[str]
-    joined: List[str]
 
 
 def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]] = MappingProxyType({}),
@@ -134,7 +126,7 @@ class _Renderer:
         prefix = "all_" if nested else "sum_"
         for reduction in of_rows:
             self._declare(reduction, prefix, nested)
-        if _may_jam(self.nest, sweep):
+        if may_jam(self.nest, sweep):
             self._jammed(sweep)
             return
         turned = turned_loads(self.nest, sweep)
@@ -227,7 +219,7 @@ class _Renderer:
         for reduction in reductions:
             local, start = f"lanes_{self.emitter.local(reduction.value)}", start_of(reduction.op, reduction.value)
             grown = [(c_type(reduction.value.dtype), local, start)]
-            grown += [(_nan_type(reduction), f"nan_{local}", "0")] if sees_nan(reduction.node) else []
+            grown += [(nan_type(reduction.value), f"nan_{local}", "0")] if sees_nan(reduction.node) else []
             for type, name, value in grown:
                 self._line(f"{type} {name}[{count}] __attribute__((aligned(64)));")
                 self._line(f"for (int {lane} = 0; {lane} < {count}; ++{lane}) {name}[{lane}] = {value};")
@@ -388,7 +380,7 @@ class _Renderer:
         type = "double" if wide and reduction.op == "sum" and value.dtype.kind == "f" else accumulator_type(reduction.node)
         self._line(f"{type} {prefix}{local} = {start_of(reduction.op, value)};")
         if sees_nan(reduction.node):
-            self._line(f"{_nan_type(reduction)} nan_{prefix}{local} = 0;")
+            self._line(f"{nan_type(reduction.value)} nan_{prefix}{local} = 0;")
 
     def _clause(self, reduction: Reduction) -> str:
         local = f"sum_{self.emitter.local(reduction.value)}"
@@ -401,20 +393,3 @@ class _Renderer:
         if reduction.op == "sum" and reduction.value.dtype.name in SUFFIXES:
             return f"summed_{SUFFIXES[reduction.value.dtype.name]}({name})"
         return f"(nan_{name} ? NAN : {name})" if sees_nan(reduction.node) else name
-
-
-def _nan_type(reduction: Reduction) -> str:
-    return f"int{8 * reduction.value.dtype.itemsize}_t"
-
-
-def _may_jam(nest: LoopNest, sweep: Sweep) -> bool:
-    """Whether all that a sweep reduces are totals that grow in memory, and stay where they are from one turn of the loop around the
-    innermost one to the next; and its body is small enough to be written several times, and is not much slower than memory.
-    """
-    if nest.split is not None or len(nest.inner) < 2 or sweep.block or not sweep.reductions or len(sweep.body) > _SMALL:
-        return False
-    if any(is_dear(s.operand if isinstance(s, Accumulate) else s.expression) for s in sweep.body):
-        return False
-    axis, inner = nest.inner[-2:]
-    return all(r.is_total and not r.in_register and r.op in ("sum", "prod") and inner.name in loops_of(r.address)
-               and axis.name not in loops_of(r.address) for r in sweep.reductions)

@@ -4,8 +4,9 @@ from __future__ import annotations
 import math
 from typing import Callable, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
-from ...ir.dims import Size, is_known, may_exceed
+from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
+from ...ir.size_bounds import may_exceed
 from .groups import REDUCTIONS, Group, total_place
 from .ir import (
     Accumulate,

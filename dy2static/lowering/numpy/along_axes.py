@@ -8,9 +8,10 @@ import numpy as np
 
 from ... import ops
 from ...ir.building import constant
-from ...ir.dims import is_known, is_positive
+from ...ir.dims import is_known
 from ...ir.graph import Value
 from ...ir.op import OpDef
+from ...ir.size_bounds import is_positive
 from ...ir.types import Tensor
 from .elements import truth
 from .exact import Rule

@@ -19,8 +19,8 @@ from ....ir.devices import HOST
 from ....ir.graph import Graph, Node, Value
 from ....ir.types import Tensor
 from ....native.announce import announce
-from ....native.compiler import Refused
 from ....native.device_kernels import Kernel
+from ....native.failures import Refused
 from ....native.launcher import OF_LIBRARIES
 from ....ops.control import loop_of
 from ...compiled_calls import NATIVE, Conversion, is_native

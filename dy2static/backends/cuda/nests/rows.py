@@ -4,8 +4,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Set, Union
 
-from ....ir.dims import Size, not_below
+from ....ir.dims import Size
 from ....ir.graph import Value
+from ....ir.size_bounds import not_below
 from ...loops.ir import Define, LoopNest, Reduction, Sweep
 from ..program.sizes import Late, ceiling, product
 from ..text.dtypes import computed, memory_type, register_type

@@ -4,8 +4,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from ....ir.dims import Size, not_below
+from ....ir.dims import Size
 from ....ir.graph import Value
+from ....ir.size_bounds import not_below
 from ...loops.ir import Axis, LoopNest, Reduction, Sweep
 from ..program.sizes import Number, ceiling, product, settled
 from ..text.dtypes import computed, memory_type, register_type

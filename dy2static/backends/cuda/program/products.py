@@ -4,7 +4,8 @@ from __future__ import annotations
 import math
 from typing import Any, List, Optional, Sequence, Tuple
 
-from ....ir.dims import Size, not_below
+from ....ir.dims import Size
+from ....ir.size_bounds import not_below
 from .sizes import Number, settled
 from .steps import Matrices, Product
 

@@ -1,0 +1,63 @@
+"""What sizes are at least and at most."""
+from __future__ import annotations
+
+from typing import Dict, Iterable, List
+
+from .dims import Dim, Size, _Atom, _from_atom, _is_single, _lower_bound, less
+from .size_symbols import FREE
+
+
+def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
+    """The numbers that sizes of the caller's arrays are compared with in maxima, ``max(n, 64)``: the least for each symbol."""
+    found: Dict[str, int] = {}
+    for atom in [atom for size in sizes if isinstance(size, Dim) for monomial, _ in size._terms for atom in monomial]:
+        if atom.kind == "max" and len(atom.args) == 2 and isinstance(atom.args[1], int) and _is_single(atom.args[0], "symbol"):
+            symbol, = atom.args[0].symbols
+            found[symbol] = min(atom.args[1], found.get(symbol, atom.args[1]))
+    return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
+
+
+def may_exceed(size: Size, limit: int) -> bool:
+    """Whether a size is above a limit, as far as is known."""
+    return not isinstance(size, int) or size > limit
+
+
+def not_below(a: Size, b: Size) -> bool:
+    """Whether ``a >= b`` for sure."""
+    return less(a, b) is False
+
+
+def at_least_one(size: Size) -> Size:
+    """The size, or one in place of zero."""
+    return max(size, 1) if isinstance(size, int) else size
+
+
+def is_positive(size: Size) -> bool:
+    """Whether a size is above zero wherever all its symbols are."""
+    if isinstance(size, int):
+        return size > 0
+    return less(0, size) or all(factor > 0 and all(atom.kind == "symbol" for atom in monomial) for monomial, factor in size._terms)
+
+
+def maximum(*sizes: Size) -> Size:
+    """The largest of the sizes, as an int where that is known."""
+    candidates: List[Size] = []
+    for size in sizes:
+        parts = size._terms[0][0][0].args if isinstance(size, Dim) and _is_single(size, "max") else (size,)
+        candidates += [part for part in parts if part not in candidates]
+    kept = [size for i, size in enumerate(candidates)
+            if not any(_dominates(other, size) for j, other in enumerate(candidates) if j != i)]
+    if len(kept) == 1:
+        return kept[0]
+    return _from_atom(_Atom("max", tuple(sorted(kept, key=lambda size: (isinstance(size, int), str(size))))))
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of two sizes."""
+    return a + b - maximum(a, b)
+
+
+def _dominates(a: Size, b: Size) -> bool:
+    """Whether ``a`` is never below ``b``."""
+    bound = _lower_bound(a - b)
+    return bound is not None and bound >= 0

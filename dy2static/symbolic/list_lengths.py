@@ -1,0 +1,29 @@
+"""How long a list of the graph is, as far as that is known, and which slices go to its end."""
+from __future__ import annotations
+
+from typing import Dict, Optional
+
+from ..ir.dims import Size
+from ..ir.graph import Value
+
+#: No list has so many items.
+END = 1 << 61
+
+
+class Length:
+    """A number of items that some lists have in common.
+
+    users: the lists that an array was made of, by how many items more they have.  size: the number by sizes of arrays, if known.
+    """
+
+    def __init__(self, size: Optional[Size] = None) -> None:
+        self.users: Dict[int, Dict[Value, None]] = {}
+        self.size = size
+
+
+def is_end(span: slice) -> bool:
+    """Whether a slice has an item of each list that has one: it is the beginning, the end or all of it."""
+    if span.step not in (None, 1):
+        return span.start is None and span.stop is None
+    return span.start is None and (span.stop is None or type(span.stop) is int and span.stop > 0) or \
+        span.stop is None and type(span.start) is int and span.start < 0
