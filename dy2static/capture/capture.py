@@ -176,6 +176,7 @@ class Capture:
             if not is_of_user_code(error):
                 raise
             self.check()
+            self._check_kept()
             if not path.sides:
                 raise
             self.staging.blocks.raise_at_run(error)
@@ -185,6 +186,11 @@ class Capture:
         writes = self.effects.final_writes()
         built = self.escaping.with_gradients(self.materialiser.build(result))
         self.escaping.check_decided()
+        self._check_kept()
+        return Leaf(path, nodes, End((), tuple(self.escaping.variables), writes, built))
+
+    def _check_kept(self) -> None:
+        """Stop if something was changed that this way through the function, also one that raises, relied on to stay."""
         self.materialiser.check()
         self.operands.check()
         self.imports.check()
@@ -192,7 +198,6 @@ class Capture:
         if broken is not None:
             self.abort("a list, dict or object that a loop on array values replaces is changed after it, or leaves the function "
                        "beside the one before the loop", because=broken)
-        return Leaf(path, nodes, End((), tuple(self.escaping.variables), writes, built))
 
     def _start_again(self, start: Snapshot) -> None:
         """As before the function was called, but for what has been read: that keeps its shadows and its inputs."""

@@ -43,6 +43,7 @@ MARKS = {
     "views": "may give its operand, or a view of it",
     "rereads": "of a function of Chainer's: backward reads its operands as they are by then, and keeps nothing "
                "that was made of them",
+    "forgets": "of a function of Chainer's: backward reads nothing that its operands hold",
     "leaves": "gives or needs what only Python has: an operand that cannot be compiled is left to Python together with the call",
     "memory": "may depend on the memory layout of an array",
     "calls": "what it is given to call is called by C code",

@@ -14,6 +14,9 @@ from .values import SymbolicArray
 #: Functions whose backward reads nothing but their operands and results, and applies their own formula to these.
 _READING_AGAIN = named("rereads", chainer_facts.NODES)
 
+#: Functions whose backward reads nothing that their operands hold.
+_FORGETTING = named("forgets", chainer_facts.NODES)
+
 
 class Application(NamedTuple):
     """One application of a function of Chainer's that can be differentiated.
@@ -31,6 +34,11 @@ class Application(NamedTuple):
     def changed(self) -> Dict[Value, SymbolicArray]:
         """The operands that hold something else now, by what they held."""
         return {value: array for array, value in self.operands if array.now() is not value}
+
+    @property
+    def forgets(self) -> bool:
+        """Whether its backward is known not to read its operands."""
+        return self.function in _FORGETTING
 
     @property
     def reads_again(self) -> bool:

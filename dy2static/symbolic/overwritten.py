@@ -64,6 +64,8 @@ class Overwritten:
         """These, which share their memory, are written.  is_own: no array of the caller's is."""
         for array in arrays:
             for application in self._readers.pop(id(array), ()):
+                if is_own and application.forgets:      # one of the caller's may be kept by reference, to be read again
+                    continue
                 array.shared = None
                 self._found.update(dict.fromkeys(application.outputs, application))
                 self._depths.update(dict.fromkeys(application.outputs, self.capture.staging.depth))

@@ -942,3 +942,34 @@ def test_what_cannot_fail_stores_nothing_before_it(compute):
 def masked(y, number):
     y[np.isnan(y)] = number
     return y
+
+
+def picked_by_turns(compile):
+    """A pointer network's mask: additions do not read it in their backward, so it may be written."""
+    def f(x):
+        mask, loss = np.zeros(x.shape, "f"), 0
+        for _ in range(2):
+            scores = F.tanh(x) + mask
+            loss += F.softmax_cross_entropy(scores - F.concat([mask[:, 1:], mask[:, :1]]), np.zeros(len(x), "i"))
+            mask[np.arange(len(x)), scores.array.argmax(axis=1)] = -9
+        return loss
+    return compile(f), None
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_what_no_backward_reads_may_be_written(backend):
+    against_eager.check(picked_by_turns, [lambda k=k: (against_eager.variable(2, 3, seed=k),) for k in range(2)], compiled=True,
+                        backend=backend)
+
+
+def test_an_array_of_the_callers_that_is_added_may_be_kept_by_reference():
+    def make(compile):
+        holder = Holder()
+        holder.last = np.zeros((2, 3), "f")
+
+        def f(x):
+            y = F.exp(x + holder.last)
+            holder.last[...] = 1
+            return y
+        return compile(f), [holder]
+    against_eager.check(make, [lambda: (against_eager.variable(2, 3),)] * 2)

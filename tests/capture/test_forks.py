@@ -299,6 +299,15 @@ def raises_on_one_side(compile):
     return compile(f), [box]
 
 
+def raises_where_a_chosen_list_is_as_it_was(compile):
+    """What is appended to the list of a number that only the run knows, as of a class, decides which list is empty."""
+    def f(x):
+        rows = {k: [] for k in range(2)}
+        rows[int(x.array[0] > 0)].append(x.array)
+        return np.stack(rows[1]) * x
+    return compile(f), None
+
+
 def caught_inside(compile):
     def f(x):
         try:
