@@ -84,9 +84,9 @@ def test_products_of_many_rows(name, m, n, k):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("m, n, k", [(2, 137, 40), (4, 200, 33), (6, 64, 19), (13, 32, 40), (13, 710, 400), (9, 31, 500), (40, 61, 800),
-                                     (61, 20, 400), (100, 140, 90)], ids=str)
+                                     (61, 20, 400), (100, 140, 90), (101, 530, 500)], ids=str)
 def test_products_of_few_rows(name, m, n, k):
-    """Wide tiles, panels packed by the first tile and in strips, transposed products with edges on all sides."""
+    """Wide tiles, panels packed by the first tile and in strips, one and two blocks of rows, transposed products with edges on all sides."""
     for trans_a, trans_b in itertools.product((0, 1), (0, 1)):
         check(products.address(name), name, m, n, k, trans_a, trans_b, pad=3)
         check(products.address(name), name, m, n, k, trans_a, trans_b, alpha=0.5, beta=2, pad=3)

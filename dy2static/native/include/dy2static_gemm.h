@@ -30,8 +30,17 @@ static inline void finish(const finishing *after, const int64_t i, const int64_t
 #endif
 
 #define DY_DEPTH 3072           /* twice that of convolutions: C, which may be far away, is read and written less often */
+#if defined(__AVX__) && !defined(__AVX512F__)
+#define DY_HEIGHT 17            /* tiles, where rows are short: 100 rows are one block */
+#else
 #define DY_HEIGHT 8
+#endif
 #include "dy2static_tiles.h"
+
+enum {
+    FEWER_ROWS = 8 * DY_ROWS,                   /* up to which a B is not packed ahead of the tiles */
+    BLOCK_BYTES = 13 << 14                      /* of a block of A with AVX2 */
+};
 
 DY_TILES(any_tile, 0)
 
@@ -66,21 +75,48 @@ static __attribute__((noinline)) void wide_tile(const int rows, const int64_t de
     }
 }
 
+/* Four rows of a transposed A at a time, of as many steps as there is a way for; gives how many.  All rows of a few steps come before the
+   next steps: lines of A whose distance is a power of two fall into one set of the cache, where they stay until they have been read. */
+DY_INLINE int64_t pack_turned_block(const int64_t rows, const int64_t depth, const DY_T *a, const int64_t lda, DY_T *block)
+{
+    int64_t l = 0;
+#ifdef DY_EIGHTS
+    for (; sizeof(DY_T) == sizeof(float) && l + 8 <= depth; l += 8) {
+        for (int64_t i = 0; i < rows; i += LINE)
+#pragma GCC unroll 8
+            for (int64_t step = 8; step < 16; step++)
+                __builtin_prefetch(a + (l + step) * lda + i);
+        for (int64_t i = 0; i + 4 <= rows; i += 4) {
+            dy_eight turned[4];
+            turn_eights((const float *)(a + l * lda + i), lda, turned);
+#pragma GCC unroll 4
+            for (int t = 0; t < 4; t++)
+                *(dy_eight_unaligned *)(block + (i + t) * STRIDE + l) = turned[t];
+        }
+    }
+#else
+    (void)rows, (void)depth, (void)a, (void)lda, (void)block;
+#endif
+    return l;
+}
+
 /* Rows of op(A) one after the other. */
 static __attribute__((noinline)) void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a,
                                                  const int64_t lda)
 {
     DY_T *const block = at_hand(own_block);
     int64_t i = 0;
-    if (transposed)
+    if (transposed) {
+        const int64_t done = pack_turned_block(rows, depth, a, lda, block);
         for (; i + 4 <= rows; i += 4) {
-            int64_t l = 0;
+            int64_t l = done;
             for (; l + 4 <= depth; l += 4)
                 transpose(a + l * lda + i, lda, block + i * STRIDE + l, STRIDE);
             for (; l < depth; l++)
                 for (int64_t s = 0; s < 4; s++)
                     block[(i + s) * STRIDE + l] = a[l * lda + i + s];
         }
+    }
     for (; i < rows; i++)
         if (transposed)
             for (int64_t l = 0; l < depth; l++)
@@ -309,7 +345,7 @@ static int repays_beside(const int64_t n, const int64_t lda)
    the rows of the next one come to the second cache. */
 static int packs_late(const int trans_a, const int trans_b, const int64_t m, const int64_t depth)
 {
-    return HAS_SQUARES && trans_b && !trans_a && m > HEIGHT && depth * COLUMNS * (int64_t)sizeof(DY_T) > NEAREST_BYTES;
+    return HAS_SQUARES && trans_b && !trans_a && m > FEWER_ROWS && depth * COLUMNS * (int64_t)sizeof(DY_T) > NEAREST_BYTES;
 }
 
 /* How many columns are made at a time where panels are packed late: about equal parts whose panels fit into memory of the thread. */
@@ -324,13 +360,24 @@ static const DY_T *pack_small(const int trans_b, const int64_t m, const int64_t 
                               const DY_T keep)
 {
     DY_T *const panels = at_hand(own_panel);
-    if ((m <= HEIGHT && !(trans_b && DY_BYTES == 64)) || panels_of(n) * depth > STRIP * DEPTH)
+    if ((m <= FEWER_ROWS && !(trans_b && DY_BYTES == 64)) || panels_of(n) * depth > STRIP * DEPTH)
         return 0;
     for (int64_t next = 0; next < n; next += COLUMNS) {
         const panel_place at = place_of(next, n, keep);
         pack_panel(trans_b, depth, at.columns, at.vectors * WIDTH, b + at.j * (trans_b ? ldb : 1), ldb, panels + next * depth);
     }
     return panels;
+}
+
+/* How many rows of A are packed together.  With AVX2 up to HEIGHT rows are about equal parts that stay in the second cache: for each of
+   them B is read again. */
+static int64_t rows_together(const int64_t m, const int64_t depth)
+{
+    if (DY_BYTES != 32 || m > HEIGHT)
+        return FEWER_ROWS;
+    const int64_t fit = BLOCK_BYTES / (depth * (int64_t)sizeof(DY_T)), most = fit < FEWER_ROWS ? FEWER_ROWS : fit;
+    const int64_t parts = (m + most - 1) / most;
+    return ((m + parts - 1) / parts + DY_ROWS - 1) / DY_ROWS * DY_ROWS;
 }
 
 /* A product of at most DEPTH steps.  ready_panels: the panels of B one after the other, or null, where they are packed here.  after: what
@@ -346,8 +393,9 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
     const int beside = packed && !trans_a && repays_beside(n, lda);
     const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
-    for (int64_t i = 0; i < m; i += HEIGHT) {
-        const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
+    const int64_t together = rows_together(m, depth);
+    for (int64_t i = 0; i < m; i += together) {
+        const int64_t rows = m - i < together ? m - i : together;
         int64_t next = 0;
         if (!in_place && !beside)
             pack_block(trans_a, rows, depth, trans_a ? a + i : a + i * lda, lda);

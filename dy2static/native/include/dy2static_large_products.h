@@ -93,6 +93,12 @@ static inline int repays_kept(const int64_t k)
     return DY_BYTES == 64 || (DY_BYTES == 32 && part_of_depth(k) * COLUMNS * (int64_t)sizeof(DY_T) <= NEAREST_BYTES);
 }
 
+/* How many panels are in the slab.  With AVX2, as many as fit: where they are short, blocks of A are packed for fewer slabs. */
+static int64_t panels_of_slab(const int64_t depth)
+{
+    return DY_BYTES == 32 ? SLAB * DEPTH / (depth > DEPTH / 4 ? depth : DEPTH / 4) : SLAB;
+}
+
 /* Whether it was done: the panels are kept, or the slab was free.  rows: about how many a thread does at a time. */
 static int large_product(const factors *all, const int64_t rows)
 {
@@ -100,7 +106,7 @@ static int large_product(const factors *all, const int64_t rows)
     DY_T *const kept = kept_panels(all);
     if (!kept && __atomic_exchange_n(&slab_taken, 1, __ATOMIC_ACQUIRE))
         return 0;
-    const int64_t columns = (kept ? KEPT_SLAB : SLAB) * COLUMNS;
+    const int64_t columns = (kept ? KEPT_SLAB : panels_of_slab(whole < all->k ? whole : all->k)) * COLUMNS;
     for (int64_t j = 0; j < all->n; j += columns)
         for (int64_t l = 0; l < all->k; l += whole) {
             const factors part = part_at(all, j, columns, l, whole, kept ? kept + kept_at(all, j, l, whole) : slab);

@@ -11,7 +11,7 @@ enum {
     BESIDE_PANELS = 8,                              /* for so many at most, rows of A are not packed */
     CHUNK = 3,                                      /* rows of B that are addressed from one register */
     LONG = 12,                                      /* rows of a tile of one vector: fewer sums would wait for each other */
-    MOST_TURNED = DY_BYTES == 32 ? 2 * HEIGHT : HEIGHT,     /* rows of A for which B is read once */
+    MOST_TURNED = (DY_BYTES == 32 ? 16 : 8) * DY_ROWS,     /* rows of A for which B is read once */
     TURNED_COLUMNS = DY_BYTES == 16 ? DY_ROWS : 48          /* of C that are turned at a time: whole lines, and whole tiles */
 };
 
@@ -278,7 +278,7 @@ static int fills_vectors(const int64_t m)
 /* Rows of A that are panels at a time, about as many each time: as the memory for them allows. */
 static int64_t turned_height(const int64_t m, const int64_t k)
 {
-    const int64_t fit = HEIGHT * STRIDE / part_of_depth(k) / COLUMNS * COLUMNS, most = fit < MOST_TURNED ? fit : MOST_TURNED;
+    const int64_t fit = 8 * DY_ROWS * STRIDE / part_of_depth(k) / COLUMNS * COLUMNS, most = fit < MOST_TURNED ? fit : MOST_TURNED;
     const int64_t times = (m + most - 1) / most;
     return ((m + times - 1) / times + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
