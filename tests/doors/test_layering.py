@@ -169,6 +169,29 @@ def report(problems):
         pytest.fail("\n" + "\n".join(problems), pytrace=False)
 
 
+#: So many lines a file has at the most: of the package, and of tests.
+MOST_LINES, MOST_LINES_OF_TESTS = 400, 700
+
+#: Files that are longer, and what they may have: fewer from change to change, until they are not here any more.
+LONGER = {
+    "dy2static/dispatch/dispatcher.py": 470,
+    "tests/capture/test_classes.py": 770,
+    "tests/capture/test_free_sizes.py": 780,
+    "tests/doors/test_inspection.py": 860,
+    "tests/saved/test_save.py": 770,
+    "tests/session_pieces.py": 1430,
+}
+
+
+def test_files_are_short():
+    """A file that grows longer has two jobs: each gets a file with a name that says it."""
+    for folder, most in ((PACKAGE, MOST_LINES), (PACKAGE.parent / "tests", MOST_LINES_OF_TESTS)):
+        lengths = {path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes().count(b"\n") for path in folder.rglob("*.py")}
+        report(f"{name}: {lines} lines, of {LONGER.get(name, most)} at the most"
+               for name, lines in lengths.items() if lines > LONGER.get(name, most))
+        report(f"{name}: {lengths[name]} lines: it is in LONGER for nothing" for name in LONGER if lengths.get(name, most + 1) <= most)
+
+
 def test_rooms_and_rows_match():
     report(f"{module.at(1)}: {module.room!r} is not in ROWS" for module in modules() if module.room not in ROW)
     report(f"{room!r} of ROWS is no room" for room in ROW.keys() - {module.room for module in modules()})
