@@ -23,6 +23,9 @@ from dy2static import config  # before Chainer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
 import breaks  # noqa: E402
+import session_class_pieces  # noqa: E402
+import session_function_pieces  # noqa: E402
+import session_library_pieces  # noqa: E402
 import session_pieces  # noqa: E402
 import session_state_pieces  # noqa: E402
 import session_worlds  # noqa: E402
@@ -95,7 +98,9 @@ def _read(text: str) -> Dict[str, Piece]:
     return found
 
 
-PIECES = _read(session_pieces.TEXT + session_state_pieces.TEXT + (session_state_pieces.MATCHES if sys.version_info >= (3, 10) else ""))
+PIECES = _read("".join([pieces.TEXT for pieces in (
+    session_pieces, session_class_pieces, session_function_pieces, session_library_pieces, session_state_pieces)])
+    + (session_state_pieces.MATCHES if sys.version_info >= (3, 10) else ""))
 SPECIALS = [[part.strip() for part in line.split(" | ", 4)] for line in session_pieces.SPECIALS.strip().splitlines()]
 
 

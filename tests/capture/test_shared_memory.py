@@ -5,7 +5,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 from against_eager import variable
-from test_array_writes import floats
+from written_arrays import floats
 
 from dy2static import load, save, to_static
 

@@ -179,7 +179,6 @@ LONGER = {
     "tests/capture/test_free_sizes.py": 780,
     "tests/doors/test_inspection.py": 860,
     "tests/saved/test_save.py": 770,
-    "tests/session_pieces.py": 1430,
 }
 
 

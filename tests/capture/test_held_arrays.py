@@ -1,0 +1,247 @@
+"""Arrays that are written while something else holds them: Variables, objects, the host, gradients."""
+import against_eager
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from written_arrays import Box, Holder, Scaled, floats, mixed
+
+from dy2static import not_to_static
+
+
+def test_many_writes_of_one_buffer():
+    def f(x):
+        m = np.zeros((20, 3), "f")
+        for i in range(20):
+            m[i] = x.array[:3] * i
+        return F.sum(x) * m
+    against_eager.check(lambda compile: compile(f), mixed(), compiled=True)
+
+
+def steps_of_sgd(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        losses = []
+        for _ in range(3):
+            loss = F.sum(F.square(w * x.array - 1))
+            w.cleargrad()
+            loss.backward()
+            w.array -= 0.1 * w.grad
+            losses.append(float(loss.array))
+        return losses
+    return compile(f), w
+
+
+def sgd_until(compile):
+    w = chainer.Parameter(np.ones(4, "f"))
+
+    def f(x):
+        value, count = 1e9, 0
+        while value > 0.2 and count < 50:
+            loss = F.sum(F.square(w * (abs(x.array) + 0.5) - 1)) + 0.1 * F.sum(w * w)
+            w.cleargrad()
+            loss.backward()
+            w.array -= 0.1 * w.grad
+            value = float(loss.array)
+            count += 1
+        w.cleargrad()
+        return value, count
+    return compile(f), w
+
+
+def backward_after_the_write(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        loss = F.sum(F.square(w))
+        w.array *= 3
+        w.cleargrad()
+        loss.backward()
+        return x * 1
+    return compile(f), w
+
+
+def backward_of_a_join(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        if x.array.sum() > 0:
+            loss = F.sum(F.square(w))
+        else:
+            loss = F.sum(w * w * w)
+        w.array *= 3
+        w.cleargrad()
+        loss.backward()
+        return x.array * 1
+    return compile(f), w
+
+
+def mask_written_after(compile):
+    def f(x):
+        m = np.ones(4, "f")
+        y = x * m
+        m[0] = 5
+        return y, m
+    return compile(f), None
+
+
+def without_backprop(compile):
+    link = Scaled()
+
+    def f(x):
+        with chainer.no_backprop_mode():
+            h = F.relu(x * link.w)
+            link.w.array[0] = 3
+            h.array[1] = 7
+            r = F.reshape(h, (2, 2))
+            return (r * 2).array, h.array
+    return compile(f), link
+
+
+def chosen_one_by_one(compile):
+    """A pointer network that decodes: what has been chosen is masked."""
+    def f(x):
+        mask, order = np.zeros(4, bool), []
+        with chainer.no_backprop_mode():
+            for _ in range(3):
+                y = F.where(mask, np.full(4, -1e9, "f"), x)
+                place = y.array.argmax()
+                mask[place] = True
+                order.append(place)
+            return y.array, mask, np.stack(order)
+    return compile(f), None
+
+
+def view_by_chainer(compile):
+    def f(x):
+        with chainer.no_backprop_mode():
+            r = F.reshape(x, (2, 2))
+            x.array[0] = 3
+            return r.array + 1
+    return compile(f), None
+
+
+class Keeper:
+    def __init__(self):
+        self.kept = []
+
+    def keep(self, item):
+        self.kept.append(item)
+
+    def double(self, item):
+        item *= 2
+
+
+def kept_by_the_host(compile):
+    keeper = Keeper()
+    keep = not_to_static(lambda item: keeper.keep(item))
+
+    def f(x):
+        m = np.zeros(4, "f")
+        m[0] = 1
+        keep(m)
+        m[1] = 2
+        return x * 1
+    return compile(f), keeper
+
+
+def changed_by_the_host(compile):
+    box = Box(a=floats(4))
+    double = not_to_static(lambda item: Keeper().double(item))
+
+    def f(x):
+        a = box.a
+        a += 1
+        double(a)
+        return x.array + a
+    return compile(f), box
+
+
+def printed_variable(compile):
+    def f(x):
+        x.array[...] = 2
+        print(x, x.array)
+        x.array += 1
+        return x.array.sum()
+    return compile(f), None
+
+
+def reported(compile):
+    def f(x):
+        m = np.zeros(4, "f")
+        chainer.report({"m": m})
+        m[0] = 1
+        return x * 1
+    return compile(f), None
+
+
+def pieces(compile):
+    def f(x):
+        m = np.zeros(4, "f")
+        a, b = np.split(m, 2)
+        m += 1
+        b[0] = 5
+        return a, b, m, x * 1
+    return compile(f), None
+
+
+def condition(compile):
+    def f(x):
+        c = np.zeros(4, bool)
+        c[1] = True
+        y = F.where(c, x, x * 2)
+        return y
+    return compile(f), None
+
+
+def stored_then_written(compile):
+    box = Box(a=None)
+
+    def f(x):
+        m = np.zeros(4, "f")
+        box.a = m
+        assert x.array[0] < 10
+        m[1] = 2
+        return x * 1
+    return compile(f), box
+
+
+@pytest.mark.parametrize("make, compiled", [
+    (steps_of_sgd, True), (sgd_until, None), (backward_after_the_write, None), (backward_of_a_join, None),
+    (mask_written_after, None), (without_backprop, True), (chosen_one_by_one, True), (view_by_chainer, None), (kept_by_the_host, None),
+    (changed_by_the_host, None), (printed_variable, True), (reported, None), (pieces, None), (condition, True),
+    (stored_then_written, None)], ids=lambda x: getattr(x, "__name__", str(x)))
+def test_who_else_holds_the_array(make, compiled):
+    against_eager.check(make, mixed(), compiled=compiled)
+
+
+def picked_by_turns(compile):
+    """A pointer network's mask: additions do not read it in their backward, so it may be written."""
+    def f(x):
+        mask, loss = np.zeros(x.shape, "f"), 0
+        for _ in range(2):
+            scores = F.tanh(x) + mask
+            loss += F.softmax_cross_entropy(scores - F.concat([mask[:, 1:], mask[:, :1]]), np.zeros(len(x), "i"))
+            mask[np.arange(len(x)), scores.array.argmax(axis=1)] = -9
+        return loss
+    return compile(f), None
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_what_no_backward_reads_may_be_written(backend):
+    against_eager.check(picked_by_turns, [lambda k=k: (against_eager.variable(2, 3, seed=k),) for k in range(2)], compiled=True,
+                        backend=backend)
+
+
+def test_an_array_of_the_callers_that_is_added_may_be_kept_by_reference():
+    def make(compile):
+        holder = Holder()
+        holder.last = np.zeros((2, 3), "f")
+
+        def f(x):
+            y = F.exp(x + holder.last)
+            holder.last[...] = 1
+            return y
+        return compile(f), [holder]
+    against_eager.check(make, [lambda: (against_eager.variable(2, 3),)] * 2)
