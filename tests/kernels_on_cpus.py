@@ -57,7 +57,7 @@ static double seconds(void)
 CHECKS = {"product": """
 static void check(void)
 {
-    static const int64_t shapes[][3] = {{1, 200, 70}, {5, 1, 33}, {3, 7, 2}, {33, 65, 129}, {70, 40, 400}, {200, 35, 20}};
+    static const int64_t shapes[][3] = {{1, 200, 70}, {5, 1, 33}, {3, 7, 2}, {33, 65, 129}, {70, 40, 400}, {101, 410, 500}, {200, 35, 20}};
     for (unsigned s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
         for (int trans = 0; trans < 4; trans++) {
             const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
