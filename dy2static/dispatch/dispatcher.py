@@ -31,6 +31,7 @@ from ..runtime.budget import CaptureBudget, Verdict
 from ..runtime.cache import Cache, Miss, Recent, nearest
 from ..runtime.function_hooks import only_time, seen_as_one_function
 from ..runtime.hooks import stage
+from ..runtime.ledger import Bill, Ledger
 from ..runtime.profile import Profile, TimedCall
 from ..runtime.program import MISS, Program
 from ..runtime.progress import shown
@@ -75,7 +76,8 @@ class Dispatcher:
         self.observed: Dict[Tuple, Tuple] = Recent()
         self.postponed = Postponed()
         self.captures = 0
-        self.budget = CaptureBudget(self.cache)
+        self.in_parts = InParts(function, options, self._part, parts)
+        self.budget = CaptureBudget(self.cache, self.in_parts.parts.ledger)
         self._profile: Optional[Profile] = None
         self._told = False                              # that captures do not pay
         self._lock = lock()
@@ -83,16 +85,17 @@ class Dispatcher:
         self.tiers = Tiers(options, self.cache, self.budget, self._lock, self._no_tier)
         self._capture = Captures(function, options, self.varying, self.observed)
         self._lookup = Lookup(function, options, self.cache, self.varying)
-        self.in_parts = InParts(function, options, self._part, parts)
         self.pacing = Pacing(self)
         _dispatchers.add(self)
 
     def _part(self, function: types.FunctionType, options: Options, parts: Parts) -> "Dispatcher":
         """The dispatcher of a part of this function, or of a function that is called between its parts.
 
-        A part begins with what others of the same function have learned of names that stand for one thing throughout.
+        It begins with what others of the same function have learned of names that stand for one thing throughout, and captures
+        stop in it where they do in this function.
         """
         made = Dispatcher(function, options, parts)
+        made._capture.begin_with(self._capture)
         alike = [other for other in (self, *self.in_parts.dispatchers()) if _place_of(other.function) == _place_of(function)]
         whole = next((other.function for other in alike if not parts.is_part(other.function)), function)
         own = [name if is_bound_once(name, whole.__code__) else None for name in positional(function)]
@@ -123,15 +126,17 @@ class Dispatcher:
                 return self._in_parts(signature, args, kwargs)
             self.cache.missed += 1
             return self.fallback.run(args, kwargs)
+        if self.in_parts.gets_data or not self.in_parts.is_outermost:
+            signature = signature or signature_of(args, kwargs)
+            if self.in_parts.is_expected(signature):
+                return self._in_parts(signature, args, kwargs)
         verdict = self.budget.ask()
         if verdict is Verdict.EAGER:
             self.cache.missed += 1
             return self.fallback.run(args, kwargs)
         signature = signature or signature_of(args, kwargs)
-        if self.in_parts.is_expected(signature):
-            return self._in_parts(signature, args, kwargs)
-        if (verdict is Verdict.PAUSE or self.budget.is_suspicious or self._is_in_vain(verdict)) and \
-                self._refuses(verdict, args, kwargs) or verdict is Verdict.CAPTURE:
+        may_refuse = verdict is Verdict.PAUSE or self.budget.is_suspicious or self._is_in_vain(verdict)
+        if verdict is not Verdict.SHORT and may_refuse and self._refuses(verdict, args, kwargs) or verdict is Verdict.CAPTURE:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
@@ -200,13 +205,13 @@ class Dispatcher:
         # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
         reason = ""
         try:
-            with self._lock, handled_outside():
+            with self._lock, handled_outside(), self.budget.ledger.bill() as bill:
                 found, reason = self._lookup.again(args, kwargs)
                 # another thread made it, or a list changed while this one looked
                 known = found is not None and (tries == 0 or _was_changed(tries))
-                program = found if known else self._compile(args, kwargs, reason)
+                program = found if known else self._compile(args, kwargs, reason, bill)
                 if not known:
-                    self._charge(program, signature)
+                    self._charge(program, signature, bill)
         except (UnsupportedSyntaxError, SourceNotFoundError) as error:
             failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
         except InternalError as error:
@@ -237,9 +242,9 @@ class Dispatcher:
             self.fallback.tell(stop.reason, stop.at, None)
         return result
 
-    def _charge(self, program: Program, signature: Tuple) -> None:
+    def _charge(self, program: Program, signature: Tuple, bill: Bill) -> None:
         """Let the use of a program pay for its capture."""
-        self.budget.charge(program)
+        self.budget.charge(program, bill)
         if self.options.allows_parts:
             self.budget.refund(self.postponed.succeeded(signature))
         call = self.cache.call_of(program)
@@ -293,10 +298,10 @@ class Dispatcher:
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
-    def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+    def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str, bill: Bill) -> Program:
         check_arguments(self.options.input_spec, positional(self.function), args, kwargs)
         with shown(f"compiling {self.function.__qualname__}"):
-            program = self._entered(self._capture.program(self.tiers.first, args, kwargs))
+            program = self._entered(self._capture.program(self.tiers.first, args, kwargs, bill))
         self.captures += 1
         if self.options.verbosity_now >= 1:
             log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
@@ -342,7 +347,7 @@ class Dispatcher:
                 return program
         try:
             with self._lock:
-                return self._compile(args, kwargs, self._lookup.again(args, kwargs)[1])
+                return self._compile(args, kwargs, self._lookup.again(args, kwargs)[1], Bill(Ledger()))
         except CaptureAborted as stop:
             failed = stop
         how = "runs in parts" if self.in_parts.is_used else "runs eagerly"

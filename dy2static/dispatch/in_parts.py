@@ -42,7 +42,7 @@ class InParts:
         self.function, self.options, self.is_outermost = function, options, parts is None
         self.gets_data = parts is not None and parts.makes_step(function)
         self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, self._inner(), parts)))
-        self._version, self._pays = 0, False
+        self._version, self._has_cuts, self._pays = 0, False, False
         self._patience = self._until_next = _FIRST_PATIENCE
         self._divided: Optional[Divided] = None
         self._signatures: Dict[Tuple, Optional[CaptureAborted]] = {}    # with what stopped, until parts are known to pay
@@ -105,12 +105,13 @@ class InParts:
         if self.gets_data and self.parts.may_divide(self.function):
             self._signatures[signature] = None
             return True
-        if self.is_outermost or self._version == self.parts.known.version:
+        if self.is_outermost:
             return False
-        self._version = self.parts.known.version
-        if self.parts.has_cuts(self.function):
+        if self._version != self.parts.known.version:
+            self._version, self._has_cuts = self.parts.known.version, self.parts.has_cuts(self.function)
+        if self._has_cuts:
             self._signatures[signature] = None
-        return signature in self._signatures
+        return self._has_cuts
 
     def learn(self, stop: CaptureAborted, signature: Tuple) -> bool:
         """Divide the function where its capture stopped; False where that does not help."""

@@ -15,7 +15,11 @@ from ..heap.global_state_guard import undisturbed
 from ..input_spec import free_axes
 from ..ir.dims import SizeNeeded
 from ..options import Options
+from ..runtime.ledger import Bill
 from ..runtime.program import Program
+
+#: After so many tries an axis that is in the way is not free, without a try for some of its sizes; after twice as many, none is.
+_MOST_TRIES = 12
 
 
 class Captures:
@@ -33,17 +37,23 @@ class Captures:
         """Forget the sizes of earlier calls."""
         self._history.clear()
 
+    def begin_with(self, other: Captures) -> None:
+        """Begin with what another part of the same function has learned."""
+        self._history.leaves_orders |= other._history.leaves_orders
+
     def leave_orders(self) -> bool:
         """Let captures stop where items are put into an order by sizes; False if that cannot help."""
         return self._history.leave_orders()
 
-    def program(self, backend: Backend, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+    def program(self, backend: Backend, args: Tuple, kwargs: Mapping[str, Any], bill: Bill) -> Program:
         """A program for these arguments; with free sizes where those differ from call to call, if that can be.
 
+        bill: of what this takes; when that is too much, there is no try with free sizes any more.
         Raises `CaptureAborted`, and what the user's code raises.
         """
         restricted = Restrictions()
         members = sequences_in(args, kwargs)
+        tries = 0
         while True:
             sizes = FreeSizes(self._history, restricted, self.options.dynamic, self._wanted, members)
             try:
@@ -51,7 +61,11 @@ class Captures:
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
                 if not sizes.free or getattr(error, "at_once", False) or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
-                sizes.restrict(error, restricted, _wants_numbers(error))
+                tries += 1
+                if tries >= 2 * _MOST_TRIES or bill.is_too_much:
+                    restricted.fixed.update(sizes.free)
+                else:
+                    sizes.restrict(error, restricted, tries >= _MOST_TRIES or _wants_numbers(error))
                 continue
             self._history.add(sizes)
             return program

@@ -17,6 +17,7 @@ from ..heap.ownership import is_generated, is_left_alone, is_library
 from ..pyast.loader import LoadedFunction
 from ..pyast.printer import unparse
 from ..runtime import dy, updating
+from ..runtime.ledger import Ledger
 from ..runtime.staticness import StaticCallable
 from ..runtime.traceback import hide_calls
 from ..transformers.super_calls import SuperCalls
@@ -48,11 +49,11 @@ _LOOKING_AT_FRAMES = frozenset(("_getframe", "currentframe"))
 class Parts:
     """The parts of one compiled function and of those that it calls between them.
 
-    make: makes a compiled function, which knows of these parts.  known: the cuts.
+    make: makes a compiled function, which knows of these parts.  known: the cuts.  ledger: of what captures of all of them take.
     """
 
     def __init__(self, make: Callable[[types.FunctionType, Parts], Compiled]):
-        self.make, self.known = make, Known()
+        self.make, self.known, self.ledger = make, Known(), Ledger()
         self._parts: "weakref.WeakKeyDictionary[types.FunctionType, Dict[Key, Part]]" = weakref.WeakKeyDictionary()
         self._of: "weakref.WeakKeyDictionary[types.FunctionType, Part]" = weakref.WeakKeyDictionary()
         self._made_here: "weakref.WeakSet[types.FunctionType]" = weakref.WeakSet()
@@ -66,6 +67,7 @@ class Parts:
         """Forget all parts."""
         with self.known.lock:
             self.known.clear()
+            self.ledger.clear()
             for learned in (self._parts, self._of, self._made_here, self._routes, self._idle, self._trees, self._made,
                             self._routing):
                 learned.clear()

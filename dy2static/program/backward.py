@@ -41,7 +41,7 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     again: also make it differentiable, as a segment of its own.
     Raises `RunError` where the function has changed in place what the gradients would read.
     """
-    with shown("compiling a backward"):
+    with shown("compiling a backward"), segment.counted:
         return BackwardCompilation(segment, targets, given, again).finish()
 
 
@@ -65,13 +65,15 @@ class Batch:
             target = segment.target
             if target.profile is None and target.backend not in self._shared:
                 self._shared[target.backend] = target.backend.shared()
-            self._begun[segment, key] = BackwardCompilation(segment, *key, self._shared.get(target.backend))
+            with segment.counted:
+                self._begun[segment, key] = BackwardCompilation(segment, *key, self._shared.get(target.backend))
         return self._begun[segment, key].connected
 
     def finish(self) -> None:
         """Give all segments their programs."""
         for (segment, key), compilation in self._begun.items():
-            segment.backward[key] = compilation.finish()
+            with segment.counted:
+                segment.backward[key] = compilation.finish()
 
 
 class BackwardCompilation:

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 
 from ..threads.locks import lock
 from .cache import Cache
+from .ledger import Bill, Ledger, clock
 from .program import MISS, Program
 
 #: A program costs one unit, plus one for each `_NODES` nodes, up to `_MOST_UNITS`; a capture that stops costs one unit.
@@ -40,6 +41,7 @@ class Verdict(enum.Enum):
 
     CAPTURE = "it is captured"
     PAUSE = "it runs eagerly, and so do the next ones"
+    SHORT = "it runs eagerly, and so do the next ones: captures of the function and its parts have taken long enough"
     EAGER = "it runs eagerly"
     TRIAL = "it is captured, to see whether that pays by now"
 
@@ -50,25 +52,27 @@ class CaptureBudget:
     misses: how many calls found no program.  spent: units that nothing pays back: captures that stopped, and programs that had
     to go before they had paid.  Each program of the cache owes its units until a call shows that it is needed again.
     Everything is counted at misses, and in the first calls of a program (`_Paying`).
+    ledger: of the seconds that captures take, shared with the parts of the function, which each have a budget.
     """
 
-    def __init__(self, cache: Cache):
-        self.cache, self._lock = cache, lock()
+    def __init__(self, cache: Cache, ledger: Ledger):
+        self.cache, self.ledger, self._lock = cache, ledger, lock()
         cache.gone = self._gone
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything but the seconds."""
         self.misses, self.spent, self.lent = 0, 0.0, float(max(_CREDIT, self.cache.limit // 2))
         self.captures = self.useful = 0
         self.paused, self._news, self._next = False, False, max(_FIRST_TRIAL, self.cache.limit)
+        self._is_short = False
         self._sweep = sys.maxsize
         self._charges: Dict[Program, "_Paying"] = {}
 
     @property
     def remaining(self) -> int:
         """How many further misses run eagerly before a capture is tried, unless a program is found to be needed; 0 now."""
-        return max(self._next - self.misses, 0) if self.paused else 0
+        return max(self._next - self.misses, int(self._is_short)) if self.paused or self._is_short else 0
 
     @property
     def is_hopeless(self) -> bool:
@@ -88,24 +92,31 @@ class CaptureBudget:
         with self._lock:
             if self.misses >= self._sweep:
                 self._drop_unused()
-            was_paused, self._news = self.paused, False
-            owed = self._owed()
-            self.paused = owed >= self.lent
-            if not self.paused:
-                return Verdict.CAPTURE
-            if was_paused and self.misses >= self._next:
-                self.paused, self.lent = False, owed + _TRIAL
+            was_paused, was_short, self._news = self.paused, self._is_short, False
+            owed, is_due = self._owed(), self.misses >= self._next
+            self._is_short = self.ledger.is_spent and not (is_due and self.is_hopeless and self.ledger.take_last())
+            if self._is_short:
+                self._sweep = min(self._sweep, self.misses + _PATIENCE)
+                return Verdict.EAGER if was_short else Verdict.SHORT
             while self._next <= self.misses:
                 self._next *= 2
-            if self.paused and not was_paused:
+            self.paused = owed >= self.lent
+            if not self.paused:
+                return Verdict.TRIAL if was_short and is_due else Verdict.CAPTURE
+            if was_paused and is_due:
+                self.paused, self.lent = False, owed + _TRIAL
+                return Verdict.TRIAL
+            if not was_paused:
                 self._sweep = min(self._sweep, self.misses + _PATIENCE)
-            return Verdict.EAGER if was_paused and self.paused else Verdict.PAUSE if self.paused else Verdict.TRIAL
+            return Verdict.EAGER if was_paused else Verdict.PAUSE
 
-    def charge(self, program: Program) -> None:
+    def charge(self, program: Program, bill: Bill) -> None:
         """Count a capture that gave this program."""
         self.captures += 1
+        for segment in program.segments:
+            segment.bill = bill
         with self._lock:
-            self._charges[program] = _Paying(self, min(1 + program.counts["nodes"] // _NODES, _MOST_UNITS))
+            self._charges[program] = _Paying(self, min(1 + program.counts["nodes"] // _NODES, _MOST_UNITS), bill)
 
     def watched(self, program: Program, call: Callable) -> Callable:
         """What to call for a program until it has paid."""
@@ -154,6 +165,7 @@ class CaptureBudget:
     def _note_needed(self, paying: "_Paying") -> None:
         """A program is needed again: the function may owe as many units more."""
         paying.needed, self._news = True, True
+        paying.bill.needed(paying.seconds)
         self.lent += paying.units
         self.useful += 1
 
@@ -161,20 +173,24 @@ class CaptureBudget:
 class _Paying:
     """Called for a program that has not paid yet: counts the calls, and then steps aside.
 
-    needed: whether one of them came late enough to show that such calls come back.
+    needed: whether one of them came late enough to show that such calls come back.  seconds: what the last one took.
     """
 
-    __slots__ = ("budget", "units", "left", "needed", "born", "call")
+    __slots__ = ("budget", "units", "bill", "left", "needed", "born", "call", "seconds")
 
-    def __init__(self, budget: CaptureBudget, units: int):
-        self.budget, self.units, self.needed, self.born = budget, units, False, budget.misses
+    def __init__(self, budget: CaptureBudget, units: int, bill: Bill):
+        self.budget, self.units, self.bill, self.needed, self.born = budget, units, bill, False, budget.misses
         self.left = _USES + 1                           # the call that it was made for does not count
         self.call: Any = None
+        self.seconds = 0.0
 
     def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        begun = clock.now()
         result = self.call(args, kwargs)
         if result is not MISS:
             self.left -= 1
+            self.seconds = clock.now() - begun
+            self.bill.used(self.seconds)
             if not self.needed and self.budget.misses - self.born >= _LATER:
                 self.budget._note_needed(self)
             if self.left <= 0:

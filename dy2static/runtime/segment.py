@@ -1,14 +1,16 @@
 """What a finished program is made of: segments (one FunctionNode each), backward programs, and pools of arenas."""
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, ContextManager, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ..errors import Location
 from ..threads.alive import Alive
 from ..threads.locks import lock
+from .ledger import Bill
 from .workspace import MOST_LITTLE, SizedArena
 
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
@@ -249,6 +251,7 @@ class Segment:
     time does not look inside.
     key: where its backward programs are kept on disk; "" if they are not.
     backward: the programs made so far, by (targets, given, again).
+    bill: counts what making them takes; None if nothing does.
     """
 
     name: str
@@ -256,6 +259,12 @@ class Segment:
     target: Any = None
     key: str = ""
     backward: Dict[Tuple, BackwardProgram] = field(default_factory=dict)
+    bill: Optional[Bill] = None
+
+    @property
+    def counted(self) -> ContextManager[None]:
+        """Counts what is done in the block for one of its backward programs."""
+        return contextlib.nullcontext() if self.bill is None else self.bill.more()
 
     @property
     def plan(self) -> Any:

@@ -15,6 +15,7 @@ from dy2static.record.guards import ArrayMatch, VariableMatch
 from dy2static.record.paths import Argument, Sources
 from dy2static.runtime.budget import CaptureBudget, Verdict
 from dy2static.runtime.cache import Cache
+from dy2static.runtime.ledger import Bill, Ledger
 from dy2static.runtime.program import MISS, Program
 
 
@@ -188,7 +189,7 @@ def test_captures_that_do_not_pay_stop(name):
 
 
 def test_what_is_captured_grows_with_the_logarithm_of_the_calls():
-    budget, times = CaptureBudget(Cache(32)), []
+    budget, times = CaptureBudget(Cache(32), Ledger()), []
     for k in range(10_000):
         if budget.ask() in (Verdict.CAPTURE, Verdict.TRIAL):
             budget.stopped()
@@ -234,7 +235,7 @@ def test_what_is_not_an_array_any_more():
 class Stub:
     """All that the cache and the account ask of a program."""
 
-    has_free_sizes, returned, nbytes = False, False, 0
+    has_free_sizes, returned, nbytes, segments = False, False, 0, ()
 
     def __init__(self, key, nodes):
         self.signature, self.counts = str(key), {"nodes": nodes}
@@ -249,7 +250,7 @@ class Calls:
 
     def __init__(self, limit=32, nodes=1):
         self.cache, self.nodes, self.captures = Cache(limit), nodes, 0
-        self.budget = CaptureBudget(self.cache)
+        self.budget = CaptureBudget(self.cache, Ledger())
 
     def __call__(self, key):
         for call in self.cache.calls:
@@ -262,7 +263,7 @@ class Calls:
             return "eager"
         program = Stub(key, self.nodes)
         self.captures += 1
-        self.budget.charge(program)
+        self.budget.charge(program, Bill(self.budget.ledger))
         self.cache.put(program, self.budget.watched(program, program.call))
         assert self.cache.call_of(program)((key,), {}) == key
         return "told" if verdict is Verdict.TRIAL and self.budget.is_hopeless else "captured"
