@@ -14,7 +14,7 @@ from .conversion import levels_of
 from .dispatch.dispatcher import clear_all, enable
 from .errors import SignatureError
 from .lowering.registration import Function
-from .options import Options, count, switch
+from .options import Options, count, none_unknown, switch
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
 from .saved.layer import TranslatedLayer
 from .static_function import OPTIONS, BoundStaticFunction, StaticFunction, entry_point
@@ -40,7 +40,7 @@ def to_static(target: Callable[P, R], **options: Unpack[Settings]) -> TypedFunct
 def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
               recompute: Any = None, dynamic: bool = True, input_spec: Optional[Sequence[Any]] = (),
-              grads: str = "keep", full_graph: bool = False, build_strategy: Any = None) -> Any:
+              grads: str = "keep", full_graph: bool = False, build_strategy: Any = None, **unknown: Any) -> Any:
     """Compile a function, a method, a Chain class, a Chain or an updater.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -73,6 +73,7 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
 
     Raises `SignatureError` for anything else.
     """
+    none_unknown("to_static", unknown, to_static.__kwdefaults__ or ())
     backend = "c" if isinstance(backend, str) and backend == "CINN" else backend
     strict = switch("full_graph", full_graph) or strict
     return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
@@ -198,7 +199,7 @@ def set_pass_level(level: Any = "all") -> None:
 def set_verbosity(level: int = 0) -> None:
     """Set the level of logging: 0 warnings, 1 also captures and misses, 2 conversions, 3 graphs, 4 generated code.
 
-    Raises `SignatureError` for any other level.
+    Levels above 4 are as 4.  Raises `SignatureError` for anything but a whole number of at least 0.
     """
     config.VERBOSITY.value = count("level", level)
 

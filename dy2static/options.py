@@ -109,6 +109,13 @@ def word(name: str, given: Any, known: Iterable[str]) -> str:
     raise SignatureError(f"{name} is {', '.join(others)} or {last}, not {given!r}", hint=did_you_mean(given, known))
 
 
+def none_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `SignatureError` for an argument that a function does not have, with the nearest that it has."""
+    known = set(known)
+    for name in [each for each in given if each not in known]:
+        raise SignatureError(f"{function} has no argument {name!r}", hint=did_you_mean(name, known))
+
+
 def did_you_mean(given: Any, known: Iterable[str]) -> Optional[str]:
     """A hint at the known word that is most like what was given; None where none is."""
     other = config.nearest(given, known) if isinstance(given, str) else ""

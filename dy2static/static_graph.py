@@ -1,12 +1,14 @@
 """Chainer's names for static graphs: `static_graph`, `static_code`, and the schedules of a chain."""
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import chainer
 from chainer.graph_optimizations import static_graph_utilities
 
-from .options import DEFAULTS, Options, switch
+from .errors import SignatureError
+from .options import DEFAULTS, Options, none_unknown, switch
 from .runtime.program import Program
 from .static_function import StaticFunction
 
@@ -145,13 +147,25 @@ def static_graph(function: Optional[Callable[..., Any]] = None, *, force_test_de
 
     Raises `SignatureError` for options that `to_static` does not have, and for invalid values.
     """
+    known = {each.name for each in fields(Options)} - {"verbosity"}
+    none_unknown("static_graph", options, {*known, *(static_graph.__kwdefaults__ or ())})
     checked = Options(verbosity=verbosity_level, **options)
     force_test_define_by_run = switch("force_test_define_by_run", force_test_define_by_run)
     minimize_cache_size = switch("minimize_cache_size", minimize_cache_size)
 
     def decorate(method: Callable[..., Any]) -> StaticGraph:
+        if not hasattr(method, "__code__"):
+            raise SignatureError(f"static_graph takes a method of a chain, or a function, not {_told(method)}",
+                                 hint="to_static takes classes and Links, too")
         return StaticGraph(getattr(method, "python_function", method), checked, force_test_define_by_run, minimize_cache_size)
     return decorate if function is None else decorate(function)
+
+
+def _told(given: Any) -> str:
+    """How a message names what is no function."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return repr(given) if isinstance(given, bool) else f"an object of {type(given).__name__}"
 
 
 def static_code(function: Optional[Callable[..., Any]] = None, *, func_name: Optional[str] = None) -> Any:

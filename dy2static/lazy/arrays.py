@@ -88,6 +88,9 @@ class LazyArray(_Base):
     def __index__(self) -> int:
         return operator.index(result_of(self._now))
 
+    def __trunc__(self) -> int:
+        return int(result_of(self._now))
+
     def __round__(self, digits: Optional[int] = None) -> Any:
         return round(result_of(self._now), digits)
 
@@ -104,7 +107,7 @@ class LazyArray(_Base):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         result_of(self._now)
-        return iter([self[place] for place in range(len(self))])        # type: ignore[index]
+        return map(self.__getitem__, range(len(self)))  # type: ignore[attr-defined] # each as it is when its turn comes
 
     def __len__(self) -> int:
         shape = self.shape

@@ -77,7 +77,7 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
             return
         plan = Plan(pending)
         structure = structures.of(plan.key)
-        if not structure.pays(plan.leaves) and _may_be_direct() and not plan.is_traced():
+        if not structure.pays(plan.leaves) and may_be_direct() and not plan.is_traced():
             plan = structure = None                     # which hold values that nobody needs after a while
     if plan is None:
         compute(pending, _ANY)
@@ -100,10 +100,10 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
 
 def compute_small(wanted: Sequence[Node], store: Callable[[Node, Any], None] = settle) -> bool:
     """Compute nodes without a program if they and what they need are small; says whether they were: see `compute`."""
-    return _may_be_direct() and compute(wanted, SMALL, store)
+    return may_be_direct() and compute(wanted, SMALL, store)
 
 
-def _may_be_direct() -> bool:
+def may_be_direct() -> bool:
     """Whether NumPy may compute expressions without a program: unless one is asked for."""
     return (chosen_backend.get() or config.BACKEND.value) != "c" and not _is_strict.get()
 

@@ -27,8 +27,8 @@ FUNCTIONS = _expressed(np, numpy.FUNCTIONS, lazy.FUNCTIONS) | _expressed(np.lina
 #: Functions that look at values and give no array: nothing is said of these.
 LOOKS = _with("looks")
 
-#: Methods that enter expressions, and those that write into their array.
-METHODS, CHANGING_METHODS = named("built", lazy.METHODS), named("changes", lazy.METHODS)
+#: Methods that enter expressions, those that write into their array, and those that change it otherwise.
+METHODS, CHANGING_METHODS, REFUSED_METHODS = [named(mark, lazy.METHODS) for mark in ("built", "changes", "refused")]
 
 #: Functions that write into their first argument.
 CHANGING = _with("writes", numpy.FUNCTIONS)

@@ -3,17 +3,18 @@ from __future__ import annotations
 
 import sys
 import weakref
+from operator import setitem
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from .arrays import LazyArray, array_of_node, array_of_op
 from .calls import Call
-from .evaluation import result_of
+from .evaluation import compute_small, result_of
 from .forms import MOST_FORMS, Index, Unsupported, call_of, operand
 from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
 from .protocols import values
-from .views import is_alone, is_scalar, view_of, write
+from .views import is_alone, is_constant, is_scalar, view_of, write, write_now
 from .writes import Stored, write_of
 
 _frame = sys._getframe
@@ -124,11 +125,6 @@ def _chosen(self: LazyArray, index: Any, frame: Any) -> Any:
     return array_of_op(call, operands, frame)
 
 
-def _is_constant(node: Node) -> bool:
-    """Whether a node has been computed, and no gradient goes on from it."""
-    return node.result is not None and node.depth < TRACED
-
-
 def _is_element(self: LazyArray, node: Node, index: Any) -> bool:
     """Whether an index chooses one element of an array that has been computed, and through which no gradient goes."""
     result = node.result
@@ -150,11 +146,16 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         index = _plain(index)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
+    if type(value) is LazyArray and value._view is not None and _is_seen_by(self, index, value):
+        return                                          # y[1:] += 1 stores the view that it has changed
     given = operand(value)
     if is_scalar(self):
         raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
-    if type(given) is Node and given.result is None and given.depth < TRACED and _is_element(self, self._node, index):
-        result_of(given)                                # an expression of the array with it would copy the array
+    if type(given) is Node and given.result is None and given.depth < TRACED and is_constant(self._now):
+        if _is_element(self, self._node, index):
+            result_of(given)                            # an expression of the array with it would copy the array
+        else:
+            compute_small((given,))
     with writing:
         if given is None:                               # a text, or another object that NumPy knows how to convert
             _store_now(self, index, value, frame)
@@ -162,21 +163,26 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
             _store(self, index, given, frame)
 
 
+def _is_seen_by(self: LazyArray, index: Any, value: LazyArray) -> bool:
+    """Whether an array is the view of another one by a basic index."""
+    now, view, basic = value._now, value._view, _basic_call(index)
+    return (view is not None and view.base is self and view.seen is self._now and basic is not None and view.op is basic[0]
+            and view.rest == tuple(basic[2]) and view.is_view() and now is value._node)
+
+
 def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
     """Item assignment of a node or number, by the one thread that writes."""
-    there = self._view is None and _is_constant(self._node) and (type(given) is not Node or _is_constant(given))
-    if there and _is_there(index):
+    if is_constant(self._now) and (type(given) is not Node or is_constant(given)) and _is_there(index):
         index = values(index)
         result = given.result if type(given) is Node else given
-        del given
-        if is_alone(self):
-            self._node.result[index] = result
-            self._node = leaf(self._node.result, COMPUTED)      # elements that were taken are not of this version
-        else:
-            changed = self._node.result.copy(order="K")
-            changed[index] = result
-            self._node = leaf(changed, COMPUTED)
-        return
+        if self._view is None:
+            del given
+            memory = self._node.result if is_alone(self) else self._node.result.copy(order="K")
+            memory[index] = result
+            self._node = leaf(memory, COMPUTED)         # elements that were taken are not of this version
+            return
+        if write_now(self, lambda there: setitem(there, index, result)):
+            return
     basic = _basic_call(index)
     if basic is not None:
         write(self, call_node(write_of(Stored, basic[0]), (self._now, *basic[2], given), frame), frame)

@@ -1,6 +1,7 @@
 """Operators and methods of lazy arrays, from tables."""
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, Callable, FrozenSet
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from ..library_facts.lazy import METHODS as marks_of
 from ..library_facts.python import symbols
+from . import evaluation
 from .arrays import LazyArray, array_of_op
 from .calls import OPERATORS
 from .depth import MOST_DEPTH, keep_shallow
@@ -15,11 +17,20 @@ from .forms import Unsupported, call_of, operand
 from .functions import METHODS
 from .nodes import NUMBERS, TRACED, Node, call_node, writing
 from .protocols import at_once, called
-from .views import is_scalar, view_of, write
+from .sites import caller_of
+from .views import is_constant, is_scalar, view_of, write, write_now
 from .writes import InPlace
 
 _frame = sys._getframe
 _new = object.__new__
+
+
+#: What a scalar of NumPy's that is a whole number repeats.
+_SEQUENCES = frozenset({list, tuple})
+
+
+def _is_count(array: LazyArray) -> bool:
+    return is_scalar(array) and array.dtype.kind in "iu"
 
 
 def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
@@ -33,6 +44,8 @@ def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
             if other.depth > depth:
                 depth = other.depth
         elif kind not in NUMBERS:
+            if kind in _SEQUENCES and text == "{} * {}" and _is_count(self):
+                return other * operator.index(self)
             given = operand(other)
             if given is None:
                 return _with_object(text, self, other, other, _frame(1))
@@ -57,6 +70,8 @@ def _with_object(text: str, left: Any, right: Any, other: Any, frame: Any) -> An
 
 def _reflected(text: str) -> Callable[[LazyArray, Any], Any]:
     def method(self: LazyArray, other: Any) -> Any:
+        if type(other) in _SEQUENCES and text == "{} * {}" and _is_count(self):
+            return other * operator.index(self)
         first = other if type(other) in NUMBERS else operand(other)
         if first is None:
             return _with_object(text, other, self, other, _frame(1))
@@ -75,9 +90,24 @@ def _in_place(text: str, sign: str) -> Callable[[LazyArray, Any], Any]:
         if is_scalar(self):                             # as NumPy's: the name gets another object
             return array_of_op(text, (self._now, given), frame)
         with writing:
-            write(self, call_node(op, (self._now, given), frame), frame)
+            if self._view is None or not _is_changed_now(self, op, given, frame):
+                write(self, call_node(op, (self._now, given), frame), frame)
         return self
     return method
+
+
+def _is_changed_now(view: LazyArray, op: InPlace, given: Any, frame: Any) -> bool:
+    """Whether a small view has been changed in place; an expression would copy all that it sees."""
+    now = view._now
+    if not is_constant(now) or now.result.size > evaluation.SMALL or not evaluation.may_be_direct():
+        return False
+    del now
+    if type(given) is Node:
+        if not evaluation.compute_small((given,)):
+            return False
+        given = given.result
+    caller = caller_of(call_node(op, (), frame))
+    return write_now(view, lambda there: op.changed(there, given, caller))
 
 
 def _unary(text: str) -> Callable[[LazyArray], Any]:
@@ -97,10 +127,10 @@ def _named_method(name: str, marks: FrozenSet[str]) -> Callable[..., Any]:
             call, operands = call_of(name, (self, *args), kwargs, is_method=True)
         except Unsupported:
             return at_once(getattr(np.ndarray, name), (self, *args), kwargs, frame, False)
-        if is_view:
+        if is_view or name == "astype" and not kwargs.get("copy", True):
             result = operands[0].result
             there = getattr(result, name)(*args, **kwargs) if result is not None and len(operands) == 1 else None
-            return view_of(self, call, operands[1:], frame, unsure=is_unsure, frozen=is_frozen, there=there)
+            return view_of(self, call, operands[1:], frame, unsure=is_unsure or not is_view, frozen=is_frozen, there=there)
         return array_of_op(call, operands, frame)
     method.__name__ = name
     method.__doc__ = f"As ``numpy.ndarray.{name}``, lazily."

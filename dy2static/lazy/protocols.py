@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from ..errors import CaptureError
 from .arrays import LazyArray, array_of_node, array_of_op
 from .evaluation import tell
 from .forms import Unsupported, call_of, operand
-from .functions import CHANGING, CHANGING_METHODS, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
+from .functions import CHANGING, CHANGING_METHODS, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, REFUSED_METHODS, VIEWS
 from .nodes import COMPUTED, NUMBERS, TRACED, call_node, leaf, writing
+from .places import place_of
 from .views import is_scalar, view_of, write
 from .writes import Out, write_of
 
@@ -53,13 +54,15 @@ def array_function(self: LazyArray, function: Callable[..., Any], kinds: Any, ar
         return array_of_op(call, operands, frame)
     if function in _OF_TYPES and len(args) == 1 and not kwargs and type(args[0]) is LazyArray:
         return getattr(args[0], function.__name__)
+    if function is np.nan_to_num and not (args[1] if len(args) > 1 else kwargs.get("copy", True)):
+        return called(function, args, kwargs, _frame(1), False, True)
     return called(function, args, kwargs, _frame(1), function in FUNCTIONS, function in CHANGING)
 
 
 _OF_TYPES = frozenset({np.shape, np.ndim, np.size})
 
 #: Functions whose calls are operations, and see no memory of their operands.
-_BUILT = FUNCTIONS - VIEWS - CHANGING - _OF_TYPES
+_BUILT = FUNCTIONS - VIEWS - CHANGING - _OF_TYPES - {np.nan_to_num}
 
 
 def called(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_lazy: bool, is_changing: bool = False) -> Any:
@@ -95,8 +98,9 @@ def _lazily(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> A
         call, operands = call_of(function, args, kwargs)
     except Unsupported:
         return at_once(function, args, kwargs, frame, False)
-    if function in VIEWS and args and type(args[0]) is LazyArray:
-        return view_of(args[0], call, operands[1:], frame, unsure=function in MAYBE_VIEWS, frozen=function in READ_ONLY_VIEWS)
+    base = next((item for item in args if type(item) is LazyArray), None) if function in VIEWS else None
+    if base is not None and (base is args[0] or len(operands) == 1):
+        return view_of(base, call, operands[1:], frame, unsure=function in MAYBE_VIEWS, frozen=function in READ_ONLY_VIEWS)
     return array_of_op(call, operands, frame)
 
 
@@ -137,9 +141,7 @@ def _called_now(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, 
     if function not in LOOKS and any_of((args, kwargs), lambda array: array._now.depth >= TRACED) and _has_floats(found):
         raise CaptureError(f"{getattr(function, '__name__', function)} has no gradient: no expression holds it",
                            hint="take values out with numpy.asarray where they are constants")
-    bases = [item for item in args if type(item) is LazyArray]
-    return _wrapped(found, changed, bases, lambda array: function(*[array if part is bases[0] else values(part) for part in args],
-                                                                  **values(kwargs)))
+    return _wrapped(found, changed, next((item for item in args if type(item) is LazyArray), None))
 
 
 def any_of(item: Any, test: Callable[[LazyArray], bool]) -> bool:
@@ -171,18 +173,18 @@ def values(item: Any) -> Any:
     return item
 
 
-def _wrapped(found: Any, changed: List[Tuple[LazyArray, np.ndarray]], bases: List[LazyArray], see: Callable[[Any], Any]) -> Any:
+def _wrapped(found: Any, changed: List[Tuple[LazyArray, np.ndarray]], base: Optional[LazyArray]) -> Any:
     """What a call gave, with lazy arrays in place of arrays; those that see memory of the first operand go on seeing it."""
     for array, copy in changed:
         if found is copy:
             return array
     if type(found) is np.ndarray or isinstance(found, np.generic) and not isinstance(found, np.bool_):
-        base = bases[0] if bases else None
-        if base is not None and isinstance(found, np.ndarray) and np.may_share_memory(found, base.evaluate()):
-            return view_of(base, None, (), None, see)
+        memory = base.evaluate() if base is not None else None
+        if base is not None and isinstance(found, np.ndarray) and np.may_share_memory(found, memory):
+            return view_of(base, None, (), None, place_of(found, memory), there=found)
         return array_of_node(leaf(found, COMPUTED))
     if type(found) in (tuple, list) or isinstance(found, tuple) and hasattr(found, "_make"):
-        parts = [_wrapped(part, changed, bases, lambda array, place=place: see(array)[place]) for place, part in enumerate(found)]
+        parts = [_wrapped(part, changed, base) for part in found]
         return found._make(parts) if hasattr(found, "_make") else type(found)(parts)
     return found
 
@@ -191,6 +193,8 @@ def other_attribute(self: LazyArray, name: str) -> Any:
     """``LazyArray.__getattr__``: attributes and methods of arrays that have no lazy form are those of the value."""
     if name.startswith("__") or not hasattr(np.ndarray, name):
         raise AttributeError(f"'LazyArray' object has no attribute {name!r}")
+    if name in REFUSED_METHODS:
+        raise AttributeError(f"{name} of a lazy array: only writes change it (use np.resize, reshape, or read-only copies)")
     if name in CHANGING_METHODS:
         return lambda *args, **kwargs: at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
     found = getattr(self.evaluate(), name)
@@ -198,8 +202,7 @@ def other_attribute(self: LazyArray, name: str) -> Any:
         return found
 
     def method(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = values(args), values(kwargs)
-        return _wrapped(found(*args, **kwargs), [], [self], lambda array: getattr(array, name)(*args, **kwargs))
+        return _wrapped(found(*values(args), **values(kwargs)), [], self)
     return method
 
 

@@ -11,34 +11,39 @@ from .calls import Call, applied, plainly
 from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
+from .places import Place, laid_out, place_of
 from .writes import WRITES, Out, Overlay, write_of
 
 _new = object.__new__
+
+#: So many views may stand behind each other.
+MOST_VIEWS = 8
 
 
 class View:
     """How a lazy array sees another one.
 
-    base: the other one.  op, rest: the operation that gives the view, and its operands but for the base; op is None where the view
-    is made of values only, and then ``look`` gives the view of an array that is there.  seen: the node of ``base`` that it was made
-    of last.  unsure: whether NumPy gives a view is not known yet; it may be a copy or a scalar.  frozen: whether it cannot be
-    written to.
+    base: the other one.  op, rest: the operation that gives the view, and its operands but for the base; op is None where only
+    ``place`` says where in the memory of the base it is.  seen: the node of ``base`` that it was made of last.  unsure: whether
+    NumPy gives a view is not known yet; it may be a copy or a scalar.  frozen: whether it cannot be written to.  depth: how many
+    views stand between it and the array, itself included.
     """
 
-    __slots__ = ("base", "op", "rest", "look", "seen", "unsure", "frozen")
+    __slots__ = ("base", "op", "rest", "place", "seen", "unsure", "frozen", "depth")
 
     base: LazyArray
     op: Any
     rest: Tuple[Any, ...]
-    look: Optional[Callable[[Any], Any]]
+    place: Optional[Place]
     seen: Node
     unsure: bool
     frozen: bool
+    depth: int
 
     def see(self, there: Any) -> Any:
         """The view of an array that is there.  Raises what NumPy raises."""
-        if self.look is not None:
-            return self.look(there)
+        if self.place is not None:
+            return self.place.of(there)
         return applied(self.op, [there, *[result_of(each) if type(each) is Node else each for each in self.rest]], plainly)
 
     def of(self, node: Node, frame: Any, there: Any = None) -> Node:
@@ -72,22 +77,50 @@ class View:
         return True
 
 
-def view_of(base: LazyArray, op: Any, rest: Tuple[Any, ...], frame: Any, look: Optional[Callable[[Any], Any]] = None,
+def view_of(base: LazyArray, op: Any, rest: Tuple[Any, ...], frame: Any, place: Optional[Place] = None,
             unsure: bool = False, frozen: bool = False, there: Any = None) -> LazyArray:
-    """The lazy array that sees another one by an operation, or by ``look`` where that is None.
+    """The lazy array that sees another one by an operation, or at ``place`` where that is None.
 
     there: what it sees, where that has been made.
     """
-    node = base._node if base._view is None else base._now
+    above = base._view
+    node = base._node if above is None else base._now
     view: View = _new(View)
-    view.base, view.op, view.rest, view.look, view.seen, view.unsure, view.frozen = base, op, rest, look, node, unsure, frozen
+    view.base, view.op, view.rest, view.place, view.seen, view.unsure, view.frozen = base, op, rest, place, node, unsure, frozen
+    view.depth = 1 if above is None else above.depth + 1
     seen = view.of(node, frame, there)
     if MOST_DEPTH < seen.depth < TRACED:
         keep_shallow(seen)
     made: LazyArray = _new(LazyArray)
     made._node = seen
     made._view = view if seen.result is None or isinstance(seen.result, np.ndarray) else None
+    if view.depth > MOST_VIEWS and seen.depth < TRACED:
+        _see_owner(made)
     return made
+
+
+def _see_owner(array: LazyArray) -> None:
+    """Let a view of views see the array that has the memory, as views of NumPy's do.  It is computed."""
+    with writing:
+        node, views = array._now, []
+        owner = array
+        while owner._view is not None:
+            if not owner._view.is_view():
+                owner._view = None
+                break
+            views.append(owner._view)
+            owner = owner._view.base
+        memory = there = result_of(owner._node)
+        for view in reversed(views):
+            there = view.see(there)
+        if views and there.size:                        # of nothing, nobody sees a write
+            array._view = made = _new(View)
+            made.base, made.op, made.rest, made.place, made.seen = owner, None, (), place_of(there, memory), owner._node
+            made.unsure, made.frozen, made.depth = False, any([view.frozen for view in views]), 1
+            array._node = leaf(there, COMPUTED)
+        else:
+            result_of(node)
+            array._view = None
 
 
 def write(array: LazyArray, node: Node, frame: Any) -> None:
@@ -101,21 +134,49 @@ def write(array: LazyArray, node: Node, frame: Any) -> None:
     if view is None:
         array._node = node
         return
-    if view.frozen:
-        raise ValueError("assignment destination is read-only")
     old = view.base._now
     if not view.is_view():
         array._node, array._view = node, None
         return
+    if view.frozen:
+        raise ValueError("assignment destination is read-only")
     write(view.base, _overlaid(view, old, node, frame), frame)
     array._node, view.seen = node, view.base._now
 
 
+def write_now(array: LazyArray, change: Callable[[np.ndarray], Any]) -> bool:
+    """Let ``change`` write into the memory that a view sees, and say so; False if that has not been computed.
+
+    The memory is copied before if other code can see it.  The lock `writing` is held.  Raises ValueError for a view that NumPy
+    makes read-only, and what ``change`` raises.
+    """
+    node, view = array._now, array._view
+    if view is not None and view.depth > 1 and is_constant(node):
+        del node
+        _see_owner(array)
+        node, view = array._node, array._view
+    if view is None or not (is_constant(node) and is_constant(view.base._now) and view.is_view()):
+        return False
+    if view.frozen:
+        raise ValueError("assignment destination is read-only")
+    del node
+    owner = view.base
+    memory = owner._node.result
+    if not _is_only_view(array, memory):
+        memory = laid_out(memory, memory.strides)
+    there = view.see(memory)
+    change(there)
+    owner._node = leaf(memory, COMPUTED)                # elements that were taken are not of this version
+    array._node = leaf(there, COMPUTED)
+    view.seen = owner._node
+    return True
+
+
 def _overlaid(view: View, old: Node, node: Node, frame: Any) -> Node:
-    if view.op is not None:
+    if view.place is None:
         return call_node(write_of(Overlay, view.op), (old, *view.rest, node), frame)
-    changed = result_of(old).copy()
-    view.see(changed)[...] = result_of(node)
+    changed = laid_out(result_of(old), view.place.layout)
+    view.place.of(changed)[...] = result_of(node)
     return leaf(changed, COMPUTED)
 
 
@@ -151,7 +212,24 @@ def is_alone(array: LazyArray) -> bool:
     """Whether only a lazy array has access to the memory of its value, so that it may be written to."""
     result: Optional[np.ndarray] = array._node.result
     return (array._view is None and sys.getrefcount(array._node) <= _ALONE_NODE and sys.getrefcount(result) <= _ALONE_RESULT
-            and isinstance(result, np.ndarray) and result.base is None and result.flags.owndata and result.flags.writeable)
+            and isinstance(result, np.ndarray) and _is_own(result))
+
+
+def _is_own(result: np.ndarray) -> bool:
+    return result.base is None and result.flags.owndata and result.flags.writeable
+
+
+def _is_only_view(array: LazyArray, memory: np.ndarray) -> bool:
+    """Whether only a view and the array that it sees have access to their memory, which the caller has a name for, too."""
+    owner, node = array._view.base, array._node
+    held = _ALONE_NODE + 1 + (node.args[:1] == (owner._node,))
+    return (owner._view is None and sys.getrefcount(owner._node) <= held and sys.getrefcount(node) <= _ALONE_NODE + 1
+            and sys.getrefcount(node.result) <= _ALONE_NODE and sys.getrefcount(memory) <= _ALONE_RESULT + 2 and _is_own(memory))
+
+
+def is_constant(node: Node) -> bool:
+    """Whether a node has been computed, and no gradient goes on from it."""
+    return node.result is not None and node.depth < TRACED
 
 
 #: What is counted for a node that one lazy array holds, and for the result of a node, with the name that `is_alone` has for it.

@@ -46,7 +46,11 @@ class InPlace:
 
     def applied(self, values: List[Any], caller: Caller) -> Any:
         """The new version.  Raises what NumPy raises."""
-        return caller(_IN_PLACE[self.sign], (_own(values, 0), values[1]), NO_NAMES)
+        return self.changed(_own(values, 0), values[1], caller)
+
+    def changed(self, array: Any, value: Any, caller: Caller) -> Any:
+        """The array itself, or the other scalar, after it.  Raises what NumPy raises."""
+        return caller(_IN_PLACE[self.sign], (array, value), NO_NAMES)
 
 
 _IN_PLACE = {row.symbol + "=": getattr(operator, "i" + row.name.rstrip("_")) for row in OPERATORS if row.kind == "binary"}

@@ -7,14 +7,15 @@ from .table import read
 FUNCTIONS = read("""
 at_once: nonzero unique meshgrid broadcast_arrays split array_split hsplit vsplit dsplit histogram histogram2d histogramdd ix_
     diag_indices diag_indices_from tril_indices triu_indices tril_indices_from triu_indices_from unravel_index atleast_1d atleast_2d
-    atleast_3d gradient unstack/2 polydiv polyfit block average nanpercentile nanquantile lexsort select choose argwhere flatnonzero
-    extract compress intersect1d setdiff1d setxor1d union1d
+    atleast_3d trim_zeros gradient unstack/2 polydiv polyfit block average nanpercentile nanquantile lexsort select choose argwhere
+    flatnonzero extract compress intersect1d setdiff1d setxor1d union1d
 at_once looks: allclose array_equal array_equiv
 looks: array2string array_repr array_str result_type can_cast iscomplexobj isrealobj may_share_memory shares_memory save savez
     savetxt common_type min_scalar_type
 sees: transpose swapaxes moveaxis rollaxis squeeze expand_dims flip fliplr flipud rot90 matrix_transpose/2 permute_dims/2
-sees memory: reshape ravel
+sees memory: reshape ravel real imag einsum
 sees fixed: broadcast_to diagonal
+sees memory fixed: diag
 """)
 
 #: Functions of ``numpy.linalg``.
@@ -30,4 +31,5 @@ built sees: squeeze swapaxes transpose
 built sees memory: ravel reshape
 built sees fixed: diagonal
 changes: byteswap fill itemset/1 partition put sort
+refused: resize setflags
 """)

@@ -171,7 +171,7 @@ def program_of(page):
     return "\n".join(blocks)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/settings.md", "docs/recipes.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/settings.md", "docs/recipes.md", "docs/lazy.md"])
 def test_blocks_of_pages_run(page, tmp_path):
     (tmp_path / "page.py").write_text(program_of((ROOT / page).read_text(encoding="utf-8")), encoding="utf-8")
     run("page.py", cwd=tmp_path)

@@ -13,7 +13,8 @@ import pytest
 from chainer import FunctionNode, gradient_check, testing
 from chainer import static_code as chainers_static_code
 
-from dy2static import config, patch_chainer, static_code, static_graph
+from dy2static import config, patch_chainer, static_code, static_graph, to_static
+from dy2static.errors import SignatureError
 
 RNG = np.random.RandomState(0)
 
@@ -463,6 +464,14 @@ def test_patch_chainer(monkeypatch):
     assert chainer.static_code is package.static_code is static_code
 
 
-def test_unknown_options():
-    with pytest.raises(TypeError):
-        static_graph(minimise=True)(lambda x: x)
+@pytest.mark.parametrize("wrong, message", [
+    (lambda: static_graph(minimise_cache_size=True), 'static_graph has no argument \'minimise_cache_size\'\n  hint: "minimize_cache_size"?'),
+    (lambda: static_graph(verbosity=1), 'static_graph has no argument \'verbosity\'\n  hint: "verbosity_level"?'),
+    (lambda: to_static(strickt=True), 'to_static has no argument \'strickt\'\n  hint: "strict"?'),
+    (lambda: static_graph(chainer.Chain), "a method of a chain, or a function, not the class Chain\n  hint: to_static"),
+    (lambda: static_graph(True), "a method of a chain, or a function, not True"),
+], ids=["name", "name of to_static", "to_static", "class", "not by name"])
+def test_wrong_arguments(wrong, message):
+    with pytest.raises(SignatureError) as error:
+        wrong()
+    assert message in str(error.value)

@@ -3,6 +3,7 @@
 ``python -m tests.lazy.ownership_machine --examples 2000 --steps 60`` runs it long, with compiled programs.
 """
 import argparse
+import functools
 import operator
 
 import numpy as np
@@ -17,6 +18,8 @@ VIEWS = {
     "flat": lambda x: x.reshape(-1), "ravel": lambda x: np.ravel(x), "one": lambda x: x[0], "diagonal": lambda x: np.diagonal(x.reshape(2, 2)),
     "new axis": lambda x: x[None], "swapped": lambda x: np.swapaxes(x, 0, -1), "flipped": lambda x: np.flip(x),
     "square": lambda x: x.reshape(2, -1), "squeezed": lambda x: x.squeeze(), "real": lambda x: x.real, "half": lambda x: np.array_split(x, 2)[1],
+    "many views": lambda x: functools.reduce(lambda y, _: y[::-1], range(11), x), "trimmed": lambda x: np.trim_zeros(x.reshape(-1)),
+    "einsum": lambda x: np.einsum("...i->i...", x), "diag": lambda x: np.diag(x.reshape(2, 2)), "no copy": lambda x: x.astype(float, copy=False),
     "wide": lambda x: np.broadcast_to(x, (2, *x.shape)), "at least": lambda x: np.atleast_2d(x),
 }
 MAKERS = {
@@ -104,6 +107,12 @@ class Sessions(RuleBasedStateMachine):
             self.pairs[place] = kind(x, 2), kind(y, 2)
 
     @precondition(lambda self: self.pairs)
+    @rule(data=st.data(), index=st.sampled_from([0, slice(1, None), (slice(None), 0), np.array([0, 0])]), kind=st.sampled_from(IN_PLACE))
+    def change_a_part(self, data, index, kind):
+        x, y = self.pick(data)
+        self.same_change(x, y, lambda z: operator.setitem(z, index, kind(z[index], 3)))
+
+    @precondition(lambda self: self.pairs)
     @rule(data=st.data())
     def out(self, data):
         x, y = self.pick(data)
@@ -115,7 +124,7 @@ class Sessions(RuleBasedStateMachine):
         got = outcome(change, y)
         if wanted is not got:                           # the lazy one fails when it is computed, and has no value afterwards
             assert isinstance(wanted, type) and outcome(np.asarray, y) is wanted
-            self.pairs = [pair for pair in self.pairs if not np.may_share_memory(pair[0], x)]
+            self.pairs = [pair for pair in self.pairs if np.size(pair[0]) and not np.may_share_memory(pair[0], x)]
 
     @precondition(lambda self: self.pairs)
     @rule(data=st.data())

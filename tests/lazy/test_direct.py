@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from ownership_machine import run
 from test_lazy_expressions import CASES
 
 from dy2static import FallbackWarning, lazy
@@ -24,6 +25,10 @@ def test_values_and_types_are_those_of_numpy_bit_by_bit(f):
     result = got.evaluate()
     assert type(result) is type(wanted) and np.array_equal(result, wanted)
     assert structures.structures.made == made
+
+
+def test_random_sessions_see_what_numpy_shows():
+    run(examples=25, steps=30)
 
 
 def test_what_is_large_gets_a_program_once_it_pays():
@@ -110,3 +115,25 @@ def test_complex_numbers_need_no_warning_while_they_are_small():
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
         assert abs(lazy.array(np.array([3 + 4j])) * 1).tolist() == [5]
+
+
+def test_small_writes_through_views_copy_nothing():
+    y = lazy.array(np.zeros(100_000))
+    memory = y._node.result.__array_interface__["data"][0]
+    y[12:14] += 2
+    part = y[10:20]
+    part += 1
+    part[5:] = part[:5] * 3
+    assert y._node.result.__array_interface__["data"][0] == memory
+    assert y[8:22].tolist() == [0, 0, 1, 1, 3, 3, 1, 3, 3, 9, 9, 3, 0, 0]
+    seen, later = np.asarray(y), part + 0
+    part -= 1
+    assert (seen[10], float(later[0]), float(y[10])) == (1, 1, 0)
+
+
+def test_warnings_of_writes_through_views_name_the_line():
+    part = lazy.array(np.ones(6))[2:]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        part /= 0
+    assert [(each.filename, str(each.message)) for each in caught] == [(__file__, "divide by zero encountered in divide")]

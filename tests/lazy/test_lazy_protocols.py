@@ -1,4 +1,5 @@
 """Lazy arrays in other threads, as buffers, and by DLPack."""
+import math
 import sys
 import threading
 
@@ -135,3 +136,9 @@ def test_buffers_are_read_only_and_stay():
     assert view[0, 0] == 1 and bytes(y) == y.tobytes()
     del y
     assert view[1, 2] == 6
+
+
+def test_whole_numbers_repeat_lists_as_those_of_numpy_do():
+    n, x = lazy.array(np.array([2, 3]))[0], lazy.array(np.array([2, 3]))
+    assert ([0] * n, n * [1, 2], (1,) * n, "ab" * n, math.trunc(n)) == ([0, 0], [1, 2, 1, 2], (1, 1), "abab", 2)
+    assert ([1, 2] * x).tolist() == [2, 6] and (lazy.array(np.array(3)) * [1, 2]).tolist() == [3, 6]

@@ -154,3 +154,64 @@ def test_a_scalar_is_no_place_to_write_to():
     x = lazy.array(np.ones(3))
     with pytest.raises(TypeError, match="must be of ArrayType"):
         np.add(x, x, out=x.sum())
+
+
+def test_a_thousand_views_of_views_see_one_array():
+    x, y = np.arange(12.0).reshape(3, 4), lazy.array(np.arange(12.0).reshape(3, 4))
+    a, b = x, y
+    for number in range(1000):
+        a, b = a.T[::-1], b.T[::-1]
+        a[0, 0] = b[0, 0] = number
+    b += 1
+    a += 1
+    assert b._view.depth < 20 and (b.tolist(), y.tolist()) == (a.tolist(), x.tolist())
+    y[...] = 5
+    assert (b == 5).all()
+
+
+def test_views_of_views_keep_their_place_in_memory_that_is_laid_out_otherwise():
+    y = lazy.array(np.asfortranarray(np.arange(12).reshape(3, 4)).astype(object)[::-1, ::2], copy=False)
+    part = y[1:]
+    for _ in range(12):
+        part = part[:, ::-1]
+    part[0, 0] = "new"
+    assert y.tolist() == [[8, 10], ["new", 6], [0, 2]]
+    y[:] = np.arange(6).reshape(3, 2)
+    assert part.tolist() == [[2, 3], [4, 5]]
+
+
+def test_iteration_gives_elements_as_they_are_when_their_turn_comes():
+    sieve = lazy.array(np.arange(30) > 1)
+    for number, is_prime in enumerate(sieve):
+        if is_prime:
+            sieve[2 * number::number] = False
+    assert np.flatnonzero(sieve).tolist() == [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]
+
+
+@pytest.mark.parametrize("see", [
+    lambda x: np.real(x), lambda x: np.einsum("ii->i", x), lambda x: np.einsum("ij->ji", x), lambda x: x.astype(float, copy=False),
+    lambda x: np.trim_zeros(x[0]), lambda x: np.nan_to_num(x, copy=False), lambda x: np.nan_to_num(x, False)])
+def test_results_that_may_see_their_operand_do(see):
+    x = np.array([[0, 1.0, np.nan], [3, 4, 5], [6, 7, 8]])
+    y = lazy.array(x.copy())
+    a, b = see(x), see(y)
+    a[...] = b[...] = 9
+    np.testing.assert_array_equal(y, x)
+    x[...] = y[...] = 2
+    np.testing.assert_array_equal(b, a)
+
+
+def test_a_diagonal_by_diag_is_read_only():
+    y = lazy.array(np.eye(2))
+    diagonal, made = np.diag(y), np.diag(y[0])
+    with pytest.raises(ValueError, match="read-only"):
+        diagonal[0] = 5
+    made[0, 0] = 5
+    y[0, 0] = 3
+    assert (diagonal.tolist(), made.tolist()) == ([3, 1], [[5, 0], [0, 0]])
+
+
+@pytest.mark.parametrize("change", [lambda y: y.setflags(write=False), lambda y: y.resize(5)])
+def test_changes_that_are_no_writes_are_refused(change):
+    with pytest.raises(AttributeError, match="of a lazy array: only writes change it"):
+        change(lazy.array(np.arange(3)))
