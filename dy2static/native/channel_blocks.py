@@ -117,7 +117,7 @@ def tuned(windows: Windows) -> Windows:
 
 
 def candidates(windows: Windows) -> List[str]:
-    """The algorithms for these windows, that of the rules first.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+    """The algorithms for these windows, that of the rules first.  Raises `failures.NoCompiler` and `failures.BuildFailed`."""
     library = windows.library()
     small = ["groups"] if library.startswith("groups") and KERNELS[library].loaded().find("takes")(words(windows.members())) else []
     return small + [ALGORITHMS[number] for number in algorithms_of(KERNELS["conv"], len(ALGORITHMS), words(windows.members()))]

@@ -109,7 +109,7 @@ def tuned(function: str, windows: Windows, name: str) -> Windows:
 
 
 def candidates(function: str, windows: Windows, name: str) -> List[str]:
-    """The algorithms for these windows, that of the rules first.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+    """The algorithms for these windows, that of the rules first.  Raises `failures.NoCompiler` and `failures.BuildFailed`."""
     numbers = algorithms_of(KERNELS[name], len(ALGORITHMS), ctypes.c_int64(FUNCTIONS.index(function)), words(windows.members()))
     if windows.algorithm == WINOGRAD:
         numbers.insert(0, WINOGRAD)

@@ -82,7 +82,7 @@ def kept_bytes() -> int:
 
 @functools.lru_cache(maxsize=None)
 def _keeper() -> library.Library:
-    """The library that keeps.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+    """The library that keeps.  Raises `failures.NoCompiler` and `failures.BuildFailed`."""
     return compiler.build(_TEXT, _FLAGS)
 
 

@@ -17,11 +17,11 @@ class Kernels:
         self._library: Optional[library.Library] = None
 
     def start(self) -> compiler.Build:
-        """The library, which may be on its way.  Raises `compiler.NoCompiler`."""
+        """The library, which may be on its way.  Raises `failures.NoCompiler`."""
         return compiler.start(self._text(), _FLAGS)
 
     def loaded(self) -> library.Library:
-        """The library.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+        """The library.  Raises `failures.NoCompiler` and `failures.BuildFailed`."""
         if self._library is None:
             self._library = self.start().library()
         return self._library
@@ -59,7 +59,7 @@ def algorithms_of(kernels: Kernels, most: int, *arguments: Any) -> List[int]:
 def build_all(*others: Callable[[], compiler.Build]) -> Tuple[int, int]:
     """Compile all kernels, and these libraries, that are not in the store yet; several at a time.
 
-    Returns how many were compiled, and how many there are.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
+    Returns how many were compiled, and how many there are.  Raises `failures.NoCompiler` and `failures.BuildFailed`.
     """
     builds = [build for build in (start() for start in (*others, *library.CALLED.values())) if build is not None]
     compiled = sum([not build.ready() for build in builds])

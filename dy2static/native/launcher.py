@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Union
 from ..errors import BackendError, InternalError
 from . import compiler, library, measured
 from .announce import announce
+from .failures import NoCompiler, Refused
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
 KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished", "table", "while", "scattered")
@@ -101,7 +102,7 @@ class Launcher:
     "": they are not kept.
 
     launch, pack: functions of ``launch_regions.c``.  measured: the algorithms of products.
-    Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
+    Raises `failures.NoCompiler`, `failures.BuildFailed` and `library.NotSupported`.
     """
 
     def __init__(self, table: int, context: int = 0, products: int = 0, workspace: int = 0, recorder: int = 0,
@@ -166,7 +167,7 @@ class Region:
 
 
 def start() -> compiler.Build:
-    """The library of the launcher, which may be on its way.  Raises `compiler.NoCompiler`."""
+    """The library of the launcher, which may be on its way.  Raises `failures.NoCompiler`."""
     return compiler.start(_SOURCE, _FLAGS)
 
 
@@ -174,7 +175,7 @@ def begin() -> None:
     """Begin to compile the library.  Where that is not possible, `made` says so."""
     try:
         start()
-    except compiler.NoCompiler:
+    except NoCompiler:
         return
 
 
@@ -183,7 +184,7 @@ def made(make: Callable[[], Launcher]) -> Optional[Launcher]:
     try:
         return make()
     except BackendError as reason:
-        if compiler.Refused.stands(reason):
+        if Refused.stands(reason):
             raise
         announce("launcher", f"programs on GPUs are launched from Python, which takes longer: {reason}")
         return None

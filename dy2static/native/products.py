@@ -123,7 +123,7 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
 
 
 def start(name: str) -> compiler.Build:
-    """The library of one type, "f32" or "f64", which may be on its way.  Raises `compiler.NoCompiler`."""
+    """The library of one type, "f32" or "f64", which may be on its way.  Raises `failures.NoCompiler`."""
     return compiler.start(text(name), _FLAGS)
 
 

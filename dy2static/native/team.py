@@ -29,13 +29,13 @@ def wanted() -> int:
 
 
 def start(anyhow: bool = False) -> Optional[compiler.Build]:
-    """The library, which may be on its way; None where there is one thread, unless ``anyhow``.  Raises `compiler.NoCompiler`."""
+    """The library, which may be on its way; None where there is one thread, unless ``anyhow``.  Raises `failures.NoCompiler`."""
     return compiler.start(_TEXT, _FLAGS) if anyhow or wanted() > 1 else None
 
 
 @functools.lru_cache(maxsize=None)
 def team() -> library.Library:
-    """The library.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+    """The library.  Raises `failures.NoCompiler` and `failures.BuildFailed`."""
     built = compiler.build(_TEXT, _FLAGS)
     built.handle.set_threads(wanted())
     return built

@@ -187,7 +187,7 @@ _tables: Dict[str, Table] = {}
 
 
 def _table() -> Table:
-    """The table of this machine.  Raises `compiler.NoCompiler`."""
+    """The table of this machine.  Raises `failures.NoCompiler`."""
     threads = team.wanted()
     kernels = "\n".join(f"{name} {choice.kernels()}" for name, choice in sorted(CHOICES.items()))
     cpu = sorted(compiler.cpu_fields().items())

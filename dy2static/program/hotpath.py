@@ -15,7 +15,8 @@ from chainer.variable import Parameter, Variable, VariableNode
 
 from .. import config
 from ..errors import BackendError
-from ..native import compiler, hotpath
+from ..native import hotpath
+from ..native.failures import Refused
 from ..runtime import array_writes, backprop, definitions, guard_tests, node, stores, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
 
@@ -88,7 +89,7 @@ def start() -> None:
     except IndexError:                                  # another thread was faster
         return
     except BackendError as reason:                      # what lacks is announced by the programs
-        if compiler.Refused.stands(reason):
+        if Refused.stands(reason):
             raise
         return
     for space, key, name in _PLACES:

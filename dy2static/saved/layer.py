@@ -14,6 +14,7 @@ from ..errors import InternalError, LoadError, SignatureError
 from ..options import DEFAULTS, Options
 from ..program.guards import Guards, compile_diagnosis
 from ..record.outcome import Outcome
+from ..runtime.ledger import Bill
 from ..runtime.program import Program
 from ..static_function import BoundStaticFunction, StaticFunction
 from .inlining import inlined
@@ -100,7 +101,7 @@ class SavedDispatcher(Dispatcher):
             program = self._compile(args, kwargs, "")
         return self.cache.call_of(program)(args, kwargs)
 
-    def _compile(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], why: str) -> Program:
+    def _compile(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], why: str, bill: Optional[Bill] = None) -> Program:
         _forget_removed_hooks(args[0])
         outcome = self._fitting(args, kwargs)
         try:

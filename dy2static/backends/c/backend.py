@@ -9,6 +9,7 @@ from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.selections import with_selections
 from ...native import compiler, library, products, shipped
 from ...native.announce import announce
+from ...native.failures import Refused
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock, NativeClock
@@ -121,7 +122,7 @@ class _Compilation:
             if not self._bundle.is_empty:
                 step()
         except BackendError as reason:
-            if compiler.Refused.stands(reason):
+            if Refused.stands(reason):
                 raise
             announce("build", f"programs run on NumPy: {reason}")
             self._bundle.clear()

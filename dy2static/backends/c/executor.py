@@ -144,7 +144,7 @@ class Bundle:
         return [region.text for region in (*self.regions, *self.updates)]
 
     def start(self) -> None:
-        """Begin to compile the text, and the libraries that it calls.  Raises `native.compiler.NoCompiler`."""
+        """Begin to compile the text, and the libraries that it calls.  Raises `native.failures.NoCompiler`."""
         source = self.source
         called = [start() for mark, start in library.CALLED.items() if f"{mark}\n" in source]
         self._builds = [*filter(None, called), compiler.start(source, _FLAGS)]
@@ -156,7 +156,7 @@ class Bundle:
     def build(self) -> None:
         """Give all regions their functions, and make those of the updates; starts the text if that has not been done.
 
-        Raises `native.compiler.NoCompiler`, `BuildFailed` or `NotSupported`.
+        Raises `native.failures.NoCompiler`, `BuildFailed` or `NotSupported`.
         """
         if not self._builds:
             self.start()

@@ -10,11 +10,11 @@ import chainer
 from ...errors import BackendError
 from ...ir.gpus import gpus_of
 from ...ir.graph import Graph, Node, Value
-from ...native import compiler
 from ...native.announce import announce
 from ...native.cudnn import Convolution, Plan
 from ...native.device import CupyDevice
 from ...native.device_kernels import Kernel, text_of
+from ...native.failures import Refused
 from ...passes import TOGETHER, Pass, Pipeline, Setting, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock
@@ -188,7 +188,7 @@ class _Compilation:
             if self._kernels:
                 step()
         except BackendError as reason:
-            if compiler.Refused.stands(reason):
+            if Refused.stands(reason):
                 raise
             announce("kernels", f"programs on GPUs run as calls of CuPy, without kernels of their own: {reason}")
             self._kernels.clear()

@@ -20,12 +20,12 @@ _FLAGS = ("-O1", "-ftree-loop-vectorize")               # half the time to compi
 
 
 def is_kept() -> bool:
-    """Whether nothing has to be compiled for `functions`.  Raises `compiler.NoCompiler`."""
+    """Whether nothing has to be compiled for `functions`.  Raises `failures.NoCompiler`."""
     return compiler.is_kept(_SOURCE, _FLAGS)
 
 
 def start() -> compiler.Build:
-    """The library, which may be on its way.  Raises `compiler.NoCompiler`."""
+    """The library, which may be on its way.  Raises `failures.NoCompiler`."""
     return compiler.start(_SOURCE, _FLAGS)
 
 
@@ -33,7 +33,7 @@ def functions(objects: Tuple[Any, ...], fallbacks: Dict[str, Callable]) -> Dict[
     """The functions of these names; each calls its Python fallback for cases that it does not know.
 
     objects: what the C text lists as OBJECTS, in that order.
-    Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
+    Raises `failures.NoCompiler`, `failures.BuildFailed` and `library.NotSupported`.
     """
     library.require_support()
     built = start().library()
