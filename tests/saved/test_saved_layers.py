@@ -49,6 +49,12 @@ class Names(chainer.LinkHook):
         self.seen.append(type(args.link).__name__)
 
 
+def test_the_program_of_a_call_is_compiled_before_the_call(layer):
+    program = layer.program(X)
+    layer(X)
+    assert layer.program(X) is program
+
+
 COPIES = {"deepcopy": copy.deepcopy, "copy": lambda layer: layer.copy("copy"), "repeat": lambda layer: layer.repeat(1, "copy")[0]}
 
 
