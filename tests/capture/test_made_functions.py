@@ -7,20 +7,8 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from against_eager import check, programs, variable
-
-
-class Box:
-    """An object with a ``__dict__`` and nothing else."""
-
-    def __init__(self, **attributes):
-        self.__dict__.update(attributes)
-
-
-def signs(count=3):
-    """Calls with Variables of positive, negative and mixed contents."""
-    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high),)
-            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
+from against_eager import check, programs
+from function_objects import Box, signs
 
 
 def a_closure_leaves(compile):

@@ -90,7 +90,7 @@ class Import:
 class Module:
     """One source file of the package: its place, its room, its imports, and what else is asked of it; its tree is not kept.
 
-    imports: those of the run; type_imports: those for type checkers.
+    imports: what the run imports.  type_imports: what only type checkers import.
     uses, asked, annotated: what `_uses`, `_asked_of_captures` and `_annotated` find in it.  functions: their names, with lines.
     missing: line, class and name of what `_missing` finds in its classes.
     """
