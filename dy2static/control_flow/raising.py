@@ -37,6 +37,10 @@ class Left(Exception):
 #: Instructions of Python's that fail on numbers and containers that are what they are on this way through the function.
 _FAILING = {ZeroDivisionError: ("BINARY_", "INPLACE_"), IndexError: ("BINARY_SUBSCR",), KeyError: ("BINARY_SUBSCR",)}
 
+#: What Python says of None where code takes items of it or goes through them: in a capture, nothing else is None.
+_OF_NONE = frozenset([("'NoneType' object is not subscriptable",), ("'NoneType' object is not iterable",),
+                      ("cannot unpack non-iterable NoneType object",)])
+
 
 def is_raised(error: BaseException) -> bool:
     """Whether a ``raise`` statement made the exception, or Python for plain operands; others may come from what is symbolic."""
@@ -48,11 +52,21 @@ def is_raised(error: BaseException) -> bool:
     code = step.tb_frame.f_code
     if code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"]:
         return not (error.args and type(error.args[0]) is str and error.args[0].startswith("exceptions must derive"))
+    if type(error) is AttributeError:
+        return _lacks_attribute(error, code)
     if not all(type(part) in (str, int) for part in error.args):
         return False
     instruction = dis.opname[code.co_code[step.tb_lasti]]
+    if type(error) is TypeError:
+        return error.args in _OF_NONE and (is_user_code(code) or code.co_filename == dy.item.__code__.co_filename)
     by_python = (is_user_code(code) or code is dy.item.__code__) and instruction.startswith(_FAILING.get(type(error), ("none",)))
     return by_python or type(error) is IndexError and code is StagedList.__getitem__.__code__
+
+
+def _lacks_attribute(error: AttributeError, code: types.CodeType) -> bool:
+    """Whether Python said that None, or a number or string that is what it is on this way, has no such attribute."""
+    known = getattr(error, "name", None) is not None and type(error.obj) in (type(None), bool, int, float, str)     # 3.10 and later
+    return known and not code.co_filename.startswith(OURS)
 
 
 def handled(capture: CaptureContext, error: BaseException) -> None:
@@ -174,7 +188,7 @@ def parts_of(error: BaseException, handling: Optional[BaseException]) -> Tuple[A
         args = error.expect, error.actual, *error.args
     else:
         args, base = error.args, built_in_base(cls)
-        if cls is not base or error.__dict__:
+        if cls is not base or error.__dict__ or base is AttributeError:
             names = next((names for known, names in _STATE.items() if issubclass(base, known)), ())
             attributes = dict(error.__dict__)
             state = dict(_held(error, (*names, *copyreg._slotnames(cls))))      # type: ignore[attr-defined]

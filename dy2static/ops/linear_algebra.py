@@ -31,8 +31,8 @@ def inverse(x: np.ndarray, out: Optional[np.ndarray] = None) -> np.ndarray:
     """The inverses of matrices.  Raises ValueError, as Chainer does, if one has none."""
     try:
         return _with_single(np.linalg.inv, x, out)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("Input has singular matrices.") from error
+    except np.linalg.LinAlgError:
+        raise ValueError("Input has singular matrices.")         # noqa: B904  in Chainer, the first error is the context only
 
 
 def determinant(x: np.ndarray, out: Optional[np.ndarray] = None) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Exceptions under decisions on array values are those of eager: class, state, cause, context, and the user's lines."""
 import dataclasses
+import sys
 
 import chainer
 import chainer.functions as F
@@ -223,10 +224,45 @@ def ended_in_a_generator(loss, x):
     return sum(rows())
 
 
+def found_in(loss, x):
+    return x if loss.array < 1e3 else None
+
+
+def attribute_of_none(loss, x):
+    return found_in(loss, x).array * 2
+
+
+def attribute_of_a_number_in_a_function_of_chainer(loss, x):
+    total = 0
+    if loss.array < 1e3:
+        total += x
+    return F.reshape(total, (2, 1))
+
+
+def items_of_none(loss, x):
+    model.n += 1
+    try:
+        return found_in(loss, x)[0]
+    except TypeError as error:
+        raise Later(float(loss.array)) from error
+
+
+def parts_of_none(loss, x):
+    first, second = found_in(loss, x)
+    return first * second
+
+
+def loop_over_none(loss, x):
+    return sum(row for row in found_in(loss, x)) if loss.array == 1 else [row * 2 for row in found_in(loss, x)]
+
+
 PROGRAMS = [*map(of_class, (Diverged, Later, Slotted, Denied, Ended, Told, Exit, KeyError)), with_attributes,
             attribute_of_a_built_in_one, raised_from_one_of_a_callee, three_in_a_chain, while_one_is_handled,
             from_another_that_was_not_raised, in_finally, in_a_loop, after_a_loop_on_values, of_no_exception, leaving_the_program,
-            mean_of_what_comes_before_a_large_one, of_an_empty_list, of_a_tuple, of_a_missing_key, ended_in_a_generator]
+            mean_of_what_comes_before_a_large_one, of_an_empty_list, of_a_tuple, of_a_missing_key, ended_in_a_generator,
+            items_of_none, parts_of_none, loop_over_none]
+if sys.version_info >= (3, 10):         # from there on, an AttributeError knows the object
+    PROGRAMS += [attribute_of_none, attribute_of_a_number_in_a_function_of_chainer]
 
 
 def shown(error, picture):
@@ -238,7 +274,7 @@ def shown(error, picture):
         if step.tb_frame.f_code.co_filename == __file__ and step.tb_frame.f_code.co_name not in ("observed", "call"):
             lines.append((step.tb_frame.f_code.co_name, step.tb_lineno))
         step = step.tb_next
-    state = {name: getattr(error, name, None) for name in ("loss", "errno", "strerror", "filename", "value", "code")}
+    state = {name: getattr(error, name, None) for name in ("loss", "errno", "strerror", "filename", "value", "code", "name", "obj")}
     return (type(error).__name__, str(error), repr(error), picture.of([error.args, dict(error.__dict__), state]),
             error.__suppress_context__, tuple(lines), shown(error.__cause__, picture), shown(error.__context__, picture),
             error.__cause__ is error.__context__)

@@ -119,3 +119,12 @@ def test_compiled_as_long_as_nothing_is_raised(function):
         for _ in range(3):
             compiled(x, x)
     assert compiled.stats()["captures"] == 1
+
+
+def test_the_error_of_an_inverse_has_a_context_and_no_cause():
+    compiled, singular = to_static(lambda x: F.inv(x) * 2, backend="numpy", strict=True), np.zeros((2, 2), np.float32)
+    compiled(np.eye(2, dtype="f"))
+    with pytest.raises(ValueError, match="singular") as raised:
+        compiled(singular)
+    assert raised.value.__cause__ is None and type(raised.value.__context__) is np.linalg.LinAlgError
+    assert compiled.stats()["fallbacks"] == 0
