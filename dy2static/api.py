@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Collection, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Collection, Optional, Sequence, Tuple, Union, overload
 
 import chainer
 from chainer.training import Updater
@@ -102,9 +102,18 @@ def _compile(target: Any, options: Options) -> Any:
     if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):    # noqa: B004
         return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)  # type: ignore[arg-type]
     raise SignatureError(f"to_static takes a function, a method, a Chain class, a Link or an updater, not {type(target).__name__}",
-                         hint="give it the function or Link that computes the Variable: to_static(model)(x)"
-                         if isinstance(target, chainer.Variable) else
-                         "C functions and builtins have no source to compile")
+                         hint=next((hint for kind, hint in _INSTEAD if isinstance(target, kind)),
+                                   "C functions and builtins have no source to compile"))
+
+
+#: What to compile in place of objects of some types.
+_INSTEAD: Tuple[Tuple[Any, str], ...] = (
+    (chainer.Variable, "give it the function or Link that computes the Variable: to_static(model)(x)"),
+    (property, "put `@to_static` below `@property`"),
+    (functools.cached_property, "put `@to_static` below `@cached_property`"),
+    (type(functools.lru_cache(len)), "put `@to_static` below the decorator that keeps results"),
+    (functools.partialmethod, "give it the function: partialmethod(to_static(function), ...)"),
+    (type, "classes other than Links have no function to compile: decorate their methods"))
 
 
 def not_to_static(function: Function) -> Function:

@@ -28,6 +28,8 @@ OPTIONS = "_dy2static_options"
 
 #: What functions have, and what of it can be set.
 _SETTABLE, _FIXED = ("__code__", "__defaults__", "__kwdefaults__"), ("__closure__", "__globals__")
+#: What methods have of their functions.
+_SHARED = (*_SETTABLE, *_FIXED, "__name__", "__qualname__")
 
 
 def _of_function(name: str) -> Any:
@@ -242,10 +244,21 @@ class CacheInfo(NamedTuple):
     paused: int = 0
 
 
-class BoundStaticFunction(StaticCallable):
-    """A `StaticFunction` as a method of an object."""
+class _OfMethod:
+    """An attribute that the class has for itself, and each object from its function."""
 
-    __slots__ = ("static", "instance")
+    def __init__(self, name: str, of_class: Any):
+        self.name, self.of_class = name, of_class
+
+    def __get__(self, method: Any, owner: Optional[type] = None) -> Any:
+        return self.of_class if method is None else getattr(method.static.python_function, self.name)
+
+
+class BoundStaticFunction(StaticCallable):
+    __slots__ = ("static", "instance", "__weakref__")
+
+    __doc__ = _OfMethod("__doc__", "A `StaticFunction` as a method of an object.")  # type: ignore[assignment]
+    __annotations__ = _OfMethod("__annotations__", {})  # type: ignore[assignment]
 
     def __init__(self, static: StaticFunction, instance: Any):
         self.static, self.instance = static, instance
@@ -261,6 +274,8 @@ class BoundStaticFunction(StaticCallable):
     def python_function(self) -> Callable[..., Any]:              # type: ignore[override]
         """The method as it was written."""
         return types.MethodType(self.static.python_function, self.instance)
+
+    __wrapped__ = python_function                       # where `inspect` finds the parameters and the source
 
     @property
     def __func__(self) -> StaticFunction:
@@ -287,7 +302,7 @@ class BoundStaticFunction(StaticCallable):
         return self.static.explored((self.instance, *args), kwargs, profile)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in _SETTABLE + _FIXED:
+        if name.startswith("__") and name not in _SHARED:
             raise AttributeError(name)
         return getattr(self.static, name)
 

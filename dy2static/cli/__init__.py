@@ -1,13 +1,20 @@
 """The command line: ``python -m dy2static``, or ``dy2static``; each module here adds its commands to `COMMANDS`."""
 from __future__ import annotations
 
+import os
+import runpy
+import traceback
 from importlib.metadata import PackageNotFoundError, version
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 import click
 
 from dy2static.cli import cached, exporting, inspecting, installing, measuring, tuned
 from dy2static.errors import Dy2StaticError
+
+#: Where the frames are that a traceback of the user's code does not show: the files of this package, of click, and of imports.
+_TOOLS = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, os.path.dirname(click.__file__) + os.sep,
+          runpy.__file__, "<frozen ")
 
 
 def _version() -> str:
@@ -47,3 +54,15 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except Dy2StaticError as error:
         click.echo(error, err=True)
         return 1
+    except Exception as error:                          # of any kind: the user's code raised it, or a file cannot be written
+        users = _users(error)
+        if not users and not isinstance(error, (OSError, SyntaxError)):
+            raise
+        lines = ["Traceback (most recent call last):\n", *traceback.format_list(users)] if users else []
+        click.echo("".join([*lines, *traceback.format_exception_only(type(error), error)]).rstrip(), err=True)
+        return 1
+
+
+def _users(error: BaseException) -> List[traceback.FrameSummary]:
+    """The entries of a traceback without those of the tools."""
+    return [entry for entry in traceback.extract_tb(error.__traceback__) if not entry.filename.startswith(_TOOLS)]

@@ -18,7 +18,8 @@ from dy2static.input_spec import InputSpec
               help="An argument, in their order: image=Nx784:float32; a letter is any size.")
 @click.option("-o", "--output", required=True, metavar="PATH", help="The file or folder.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="onnx", show_default=True)
-@click.option("--weights", metavar="FILE", help="An .npz file for the Link, as chainer.serializers.save_npz writes it.")
+@click.option("--weights", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="An .npz file for the Link, as chainer.serializers.save_npz writes it.")
 @click.option("--training", is_flag=True, help="With chainer.config.train.")
 @click.option("--state", is_flag=True, help="State that calls change becomes inputs and outputs.")
 def export(target: str, inputs: Sequence[str], output: str, format_: str, weights: Optional[str], training: bool,

@@ -16,10 +16,12 @@ import numpy as np
 
 from dy2static.api import to_static
 from dy2static.errors import SignatureError
+from dy2static.pyast.source import misfit_of
 from dy2static.static_function import BoundStaticFunction, StaticFunction, entry_point
 
-FORMS = "x=32x784:float32 (sizes:dtype), t=32:int32<10 (whole numbers below 10), n=3 (a number, text, list), x=@array.npy"
-_ARRAY = re.compile(r"(?P<sizes>\d+(x\d+)*)?:(?P<dtype>[a-z]+\d*)(<(?P<below>\d+))?")
+FORMS = ("x=32x784:float32 (sizes:dtype; 32x784 is float32), t=32:int32<10 (whole numbers below 10), n=3 (a number, text, list), "
+         "x=@array.npy")
+_ARRAY = re.compile(r"(?P<sizes>\d+(x\d+)*)?:(?P<dtype>[a-z]+\d*)(<(?P<below>\d+))?|(?P<of_floats>\d+(x\d+)+)")
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 
 
@@ -53,6 +55,12 @@ def call_of(target: str, inputs: Sequence[str]) -> Call:
     """The call that a command line describes.  Raises `SignatureError` and `click.BadParameter`."""
     compiled, eager = compiled_of(target)
     args, kwargs = arguments_of(inputs)
+    misfit = misfit_of(eager, args, kwargs)
+    if misfit is not None:
+        is_unbound = isinstance(eager, types.FunctionType) and eager.__code__.co_varnames[:1] == ("self",)
+        raise SignatureError(f"{target} cannot be called with these inputs: {misfit}",
+                             hint="name a method of an object, or a Link" if is_unbound else
+                             f"give its arguments by --input: {FORMS}")
     return Call(compiled, eager, args, kwargs)
 
 
@@ -66,9 +74,10 @@ def compiled_of(target: str) -> Tuple[Any, Callable[..., Any]]:
         found = getattr(found, entry_point(type(found)))
     if isinstance(found, (StaticFunction, BoundStaticFunction)):
         return found, found.python_function
-    if not isinstance(found, (types.FunctionType, types.MethodType)):
+    compiled = None if isinstance(found, type) or not callable(found) else to_static(found)
+    if not isinstance(compiled, (StaticFunction, BoundStaticFunction)):
         raise SignatureError(f"{target} is no function of Python's, and no Link: {type(found).__name__}")
-    return to_static(found), found
+    return compiled, compiled.python_function
 
 
 def named(target: str) -> Any:
@@ -142,12 +151,19 @@ def _value(text: str, random: np.random.RandomState) -> Any:
 
 def _random_array(found: Any, text: str, random: np.random.RandomState) -> np.ndarray:
     try:
-        dtype = np.dtype(found["dtype"])
+        dtype = np.dtype(found["dtype"] or np.float32)
     except TypeError:
-        raise click.BadParameter(f"there is no dtype {found['dtype']!r} ({text})", param_hint="--input") from None
-    shape = tuple(map(int, found["sizes"].split("x"))) if found["sizes"] else ()
+        dtype = np.dtype(object)
+    if dtype.kind not in "biufc":
+        raise click.BadParameter(f"there is no dtype {found['dtype']!r} of numbers ({text})", param_hint="--input")
+    sizes = found["sizes"] or found["of_floats"]
+    shape = tuple(map(int, sizes.split("x"))) if sizes else ()
     if found["below"] or dtype.kind in "iu":
-        return np.asarray(random.randint(0, int(found["below"] or 2), shape)).astype(dtype)
+        try:
+            drawn = random.randint(0, int(found["below"] or 2), shape, dtype if dtype.kind in "iu" else int)
+        except ValueError as error:
+            raise click.BadParameter(f"no {dtype} is below {found['below']} ({text}): {error}", param_hint="--input") from None
+        return np.asarray(drawn).astype(dtype)
     if dtype.kind == "b":
         return np.asarray(random.rand(*shape) < 0.5)
     return np.asarray(random.uniform(-1, 1, shape)).astype(dtype)

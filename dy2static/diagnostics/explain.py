@@ -14,7 +14,7 @@ from ..conversion import converted_codes
 from ..errors import Dy2StaticError, Location
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import is_user_code
-from ..heap.wording import reason_of
+from ..heap.wording import raised_in_capture
 from ..markup import counted
 from ..pyast.source import fetch
 from ..record.guards import ArrayMatch, EqualsMatch, ExpressionMatch, VariableMatch
@@ -296,4 +296,5 @@ def stopped_by(error: Exception, at: Optional[Location]) -> CaptureAborted:
     """An error of the symbolic run as the reason why a call runs eagerly."""
     if isinstance(error, Dy2StaticError):
         return CaptureAborted(error.args[0], error.at, error.hint)
-    return CaptureAborted(reason_of(error), at)
+    reason, hint = raised_in_capture(error)
+    return CaptureAborted(reason, at, hint)

@@ -381,16 +381,15 @@ class Dispatcher:
     def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Explanation:
         """What became of each line, or why the call runs eagerly."""
         coverage = Coverage()
-        program, stop = None, None
+        program, stop, is_open = None, None, False
         try:
             with coverage.watching():
                 program = undisturbed(lambda: pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed))
         except CaptureAborted as aborted:
             stop = aborted
+            is_open = stop.at is not None and self.options.allows_parts and not stop.whole and not self.fallback.refused
         except Exception as error:                      # of any kind: the user's code raised it
             stop = stopped_by(error, error_location(error))
-        is_open = (stop is not None and stop.at is not None and self.options.allows_parts and not stop.whole
-                   and not self.fallback.refused)
         return explanation(self.function, program, stop, coverage, self.in_parts.report(), is_open, self.pacing.reason)
 
     def stats(self) -> Dict[str, int]:

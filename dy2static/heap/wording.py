@@ -101,6 +101,11 @@ def reason_of(error: Exception) -> str:
     return UNSURE_SIZES if _SIZES.search(text) else f"compiling it raised {in_users_words(text)}"
 
 
+def raised_in_capture(error: Exception) -> Tuple[str, str]:
+    """The reason and the way out where a capture raised, and no eager call has shown yet whose mistake that is."""
+    return reason_of(error), "a call that raises it shows where; if it raises nothing, keep this line out of the compiled function"
+
+
 def type_name(item: Any) -> str:
     """The name of the user's type that an object has or stands for."""
     cls = getattr(type(item), "_dy2static_class", type(item))

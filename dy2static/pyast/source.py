@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import functools
+import inspect
 import linecache
 import types
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -54,6 +55,15 @@ class Source(NamedTuple):
 def future_flags(code: types.CodeType) -> int:
     """The ``from __future__`` imports that ``code`` was compiled under, as flags for ``compile``."""
     return code.co_flags & FUTURE_FLAGS
+
+
+def misfit_of(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[str]:
+    """Why a function does not take these arguments, in Python's words; None where it does."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def fetch(function: Any) -> Source:

@@ -16,6 +16,8 @@ IGNORED: Set[str] = set()
 class StaticCallable:
     """Base class of compiled functions, which ``to_static`` returns.  ``python_function`` is the callable as the user wrote it."""
 
+    __slots__ = ()
+
     python_function: Callable[..., Any]
 
     def captured(self, capture: CaptureContext) -> Callable[..., Any]:

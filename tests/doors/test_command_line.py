@@ -26,6 +26,11 @@ def cut(x):
     return x.array.ctypes.shape[0]
 class Given(chainer.Link):
     def __init__(self, n): super().__init__()
+class Called:
+    def __call__(self, x): return F.relu(x)
+called = Called()
+def fails(x):
+    return F.reshape(x, (7,))
 """
 
 
@@ -50,6 +55,8 @@ COMMANDS = {
     ("bench", "of_the_user:net.forward", *X, "--calls", "3", "--backward"): "Net.forward: medians of 3 calls, alternately, with gradients",
     ("profile", "of_the_user:f", *X, "--calls", "3"): "f: 3 calls of",
     ("explore", "of_the_user:f", *X, "--calls", "2"): "wrote explorer.html",
+    ("explain", "of_the_user:called", "-i", "2x4"): "argument 1: ndarray (2, 4) float32",
+    ("explain", "of_the_user:fails", "-i", "2x4"): "a call that raises it shows where",
     ("cache", "size"): " files in ",
     ("completion", "bash"): "_DY2STATIC_COMPLETE",
     ("--version",): "dy2static, version ",
@@ -73,6 +80,12 @@ MISTAKES = {
     ("explain", "of_the_user:f", "-i", "x=2x4:float3"): (2, "there is no dtype 'float3'"),
     ("explain", "of_the_user:f", "-i", "x=what"): (2, "is neither an array nor a value"),
     ("explain", "of_the_user:f", "-i", "x=@no.npy"): (2, "no.npy cannot be read"),
+    ("explain", "of_the_user:f", "-i", "x=3:int32<0"): (2, "no int32 is below 0"),
+    ("explain", "of_the_user:f", "-i", "x=3:object"): (2, "there is no dtype 'object' of numbers"),
+    ("explain", "of_the_user:f"): (1, "cannot be called with these inputs: missing a required argument: 'x'\n  hint: give"),
+    ("explain", "of_the_user:Net.forward", *X): (1, "missing a required argument: 'self'\n  hint: name a method of an object"),
+    ("graph", "of_the_user:f", *X, "--svg", "no/f.svg"): (1, "FileNotFoundError: [Errno 2] No such file or directory: 'no/f.svg'"),
+    ("export", "of_the_user:net", "-i", "x=Nx4", "-o", "a.onnx", "--weights", "no.npz"): (2, "'no.npz' does not exist"),
     ("explain", "of_the_user:cut", *X, "--strict"): (1, ""),
     ("explains", "of_the_user:f"): (2, "No such command 'explains'"),
     ("bench", "of_the_user:f", *X, "--calls", "0"): (2, "is not in the range"),
@@ -84,6 +97,18 @@ def test_mistakes(arguments, capsys):
     status, text = MISTAKES[arguments]
     assert cli.main(arguments) == status
     assert text in capsys.readouterr().err
+
+
+def test_errors_of_the_user_show_the_lines_of_the_user(tmp_path, capsys):
+    (tmp_path / "imports.py").write_text("import of_nobody")
+    (tmp_path / "broken.py").write_text("def f(x:")
+    for arguments, first, last in [
+            (("bench", "of_the_user:fails", *X), 'of_the_user.py", line 21, in fails', "Actual: 8 != 7"),
+            (("code", "imports.py:f"), 'imports.py", line 1, in <module>', "ModuleNotFoundError: No module named 'of_nobody'"),
+            (("code", "broken.py:f"), 'broken.py", line 1', "SyntaxError: ")]:
+        assert cli.main(arguments) == 1
+        lines = capsys.readouterr().err.splitlines()
+        assert first in lines[lines[0].startswith("Traceback")] and lines[-1].startswith(last), lines
 
 
 def test_json(capsys):

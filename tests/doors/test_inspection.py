@@ -1,6 +1,7 @@
 """What a user can see and switch: code, programs, graphs, counts, logs, and the text of every message."""
 import functools
 import importlib.util
+import inspect
 import logging
 import os
 import pathlib
@@ -300,6 +301,7 @@ def test_a_static_function_looks_like_the_function():
 
 def test_a_static_function_has_the_attributes_of_functions():
     def f(x, factor=2.0, *, bias=1.0):
+        """Scale."""
         return x * factor + bias
 
     class Net(chainer.Chain):
@@ -310,6 +312,11 @@ def test_a_static_function_has_the_attributes_of_functions():
     for owner in (static, Net().forward):
         assert owner.__code__ is f.__code__ and owner.__globals__ is globals() and owner.__closure__ is None
         assert (owner.__defaults__, owner.__kwdefaults__) == ((2.0,), {"bias": 1.0})
+    method = Net().forward
+    assert str(inspect.signature(method)) == "(factor=2.0, *, bias=1.0)" and inspect.getsource(method) == inspect.getsource(f)
+    assert (method.__name__, method.__qualname__, method.__doc__) == ("f", f.__qualname__, "Scale.")
+    assert method.__annotations__ is f.__annotations__ and inspect.getdoc(dy2static.BoundStaticFunction).startswith("A `Static")
+    pytest.raises(AttributeError, setattr, method, "own", 1)
     static.__defaults__, static.__kwdefaults__ = (3.0,), {"bias": 5.0}
     assert f.__defaults__ == (3.0,)
     assert static(x_()).array.tolist() == (x_() * 3.0 + 5.0).array.tolist()
@@ -645,21 +652,23 @@ def test_to_static_of_a_chain_gives_the_same_chain():
     assert model.forward.cache_info().captures == 1
 
 
+_NO_SOURCE = "C functions and builtins have no source to compile"
 NOT_TAKEN = {
-    "a number": (3, "int"),
-    "a builtin": (print, "builtin_function_or_method"),
-    "a class that is no Link": (dict, "type"),
+    "a number": (3, "int", _NO_SOURCE),
+    "a builtin": (print, "builtin_function_or_method", _NO_SOURCE),
+    "a class that is no Link": (dict, "type", "classes other than Links have no function to compile: decorate their methods"),
+    "a property": (property(scaled), "property", "put `@to_static` below `@property`"),
+    "a cache": (functools.lru_cache(scaled), "_lru_cache_wrapper", "put `@to_static` below the decorator that keeps results"),
 }
 
 
 @pytest.mark.parametrize("what", NOT_TAKEN)
 def test_what_to_static_refuses(what):
-    target, name = NOT_TAKEN[what]
+    target, name, hint = NOT_TAKEN[what]
     with pytest.raises(TypeError) as caught:
         to_static(target)
     assert str(caught.value) == (
-        f"D2S202: to_static takes a function, a method, a Chain class, a Link or an updater, not {name}\n"
-        "  hint: C functions and builtins have no source to compile")
+        f"D2S202: to_static takes a function, a method, a Chain class, a Link or an updater, not {name}\n  hint: {hint}")
 
 
 # --- falling back ---
