@@ -86,6 +86,7 @@ PROGRAMS = {
     "pow mod": lambda x, a, n: pow(int(n[0]), int(n[1]), 5),
     "pow negative": lambda x, a, n: int(n[0]) ** -int(n[1]),
     "pow arrays": lambda x, a, n: pow(a, 2),
+    "factorial and choices": lambda x, a, n: (math.factorial(int(n[0])), math.comb(int(n[1]), int(n[0])), 10 ** -int(n[0])),
     "number to array": lambda x, a, n: 2 ** n,
     "zip": lambda x, a, n: [p * q for p, q in zip(a, n)],
     "zip of lists": lambda x, a, n: dict(zip("pqr", a)),

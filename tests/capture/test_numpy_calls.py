@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dy2static import to_static
-from dy2static.ir.types import Scalar, Tensor
+from dy2static.ir.types import Scalar, Tensor, python_scalar
 from dy2static.runtime.host_calls import Hole, Method
 from dy2static.symbolic import abstract_eval
 from dy2static.symbolic.number_ranges import NumberLike
@@ -163,3 +163,10 @@ def test_elementwise_operations_are_not_tried_on_all_of_a_large_array(function, 
 def test_large_arrays_that_do_not_fit_are_an_error():
     with pytest.raises(ValueError, match="broadcast"):
         abstract_eval.infer(np.add, ((Hole(0), Hole(1)), {}), [Tensor((1 << 20,), "f"), Tensor((5,), "f")])
+
+
+def test_numbers_without_sizes_are_not_tried_with_large_ones():
+    """``math.factorial`` of four million takes minutes."""
+    tried = []
+    abstract_eval.infer(lambda n: tried.append(n) or n + 1, ((Hole(0),), {}), [python_scalar("py_int")])
+    assert len(tried) == len(abstract_eval.FILLINGS) and max(tried) < 100
