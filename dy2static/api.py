@@ -63,8 +63,9 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
         not change before its backward.  None: DY2STATIC_RECOMPUTE, or "auto".
     dynamic: whether sizes that differ from call to call become free.  At the third size of an axis, one program is compiled for
         all sizes, if the function does not need the number.
-    input_spec: an `InputSpec` for each positional argument except ``self``, in lists, tuples and dicts like the arguments.
-        None in a shape is free from the first call on.  A call with other arguments raises `SignatureError`.
+    input_spec: an `InputSpec`, or an array or Variable of the same kind, for each positional argument except ``self``, in lists,
+        tuples and dicts like the arguments; numbers and strings stand for themselves, None for anything.  None in a shape is free
+        from the first call on.  A call with other arguments raises `SignatureError`.
     grads: ``"keep"`` leaves the gradients of updated Parameters in ``param.grad``.  ``"drop"`` clears those that a program both
         computes and updates, as `cleargrad` would, so that they need no arrays.  Eager calls always keep them.
     full_graph: Paddle's name for ``strict``.
@@ -116,8 +117,14 @@ _INSTEAD: Tuple[Tuple[Any, str], ...] = (
     (type, "classes other than Links have no function to compile: decorate their methods"))
 
 
-def not_to_static(function: Function) -> Function:
+@overload
+def not_to_static(function: None = None) -> Callable[[Function], Function]: ...
+@overload
+def not_to_static(function: Function) -> Function: ...
+def not_to_static(function: Any = None) -> Any:
     """Mark a function that must not be compiled: compiled code calls it as Python, at every call.  Returns the function.
+
+    Without a function, returns a decorator: itself.
 
     >>> @not_to_static
     ... def log(loss):
@@ -125,6 +132,8 @@ def not_to_static(function: Function) -> Function:
 
     Raises `SignatureError` for an object that cannot be marked, such as a function that is not written in Python.
     """
+    if function is None:
+        return not_to_static
     try:
         setattr(function, NOT_STATIC, True)
     except (AttributeError, TypeError):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 import types
 from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple, Union
 
@@ -116,7 +117,11 @@ def check_arguments(specs: Sequence[Any], names: Sequence[str], args: Sequence[A
 
 
 def check_count(specs: Sequence[Any], function: types.FunctionType) -> None:
-    """Raise `SignatureError` if there are more specs than positional arguments, or fewer than a call of the function needs."""
+    """Raise `SignatureError` if there are more specs than positional arguments, or fewer than a call of the function needs.
+
+    Also for what is no spec.
+    """
+    _check_kind(list(specs))
     code = function.__code__
     names = code.co_varnames[:code.co_argcount]
     skip, needed = _skip(names), len(names) - len(function.__defaults__ or ())
@@ -126,6 +131,18 @@ def check_count(specs: Sequence[Any], function: types.FunctionType) -> None:
     if len(specs) > len(names) - skip and not code.co_flags & _VARARGS:
         raise SignatureError(f"input_spec has {len(specs)} specs, and {function.__qualname__} takes "
                              f"{', '.join(names[skip:]) or 'no arguments'}")
+
+
+def _check_kind(spec: Any) -> None:
+    if isinstance(spec, (tuple, list, dict)):
+        for part in spec.values() if isinstance(spec, dict) else spec:
+            _check_kind(part)
+    elif not (spec is None or isinstance(spec, (InputSpec, bool, int, float, str)) or _is_array(spec)):
+        raise SignatureError(f"an input_spec holds InputSpecs, arrays, Variables and plain values, not {type(spec).__name__}")
+
+
+def _is_array(spec: Any) -> bool:
+    return hasattr(spec, "shape") and hasattr(spec, "dtype")
 
 
 #: The flag of the code of functions with ``*args``.
@@ -152,17 +169,22 @@ def _within(spec: Any, path: Tuple[Any, ...]) -> Iterator[Tuple[Tuple[Any, ...],
 
 
 def _check(spec: Any, given: Any, name: str) -> None:
+    if not isinstance(spec, InputSpec) and _is_array(spec):
+        spec = InputSpec(spec.shape, spec.dtype)
     if isinstance(spec, InputSpec):
         shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
         fits = shape is not None and len(shape) == len(spec.shape) and dtype == spec.dtype and \
             all(n is None or n == m for n, m in zip(spec.shape, shape))
         if not fits:
             found = f"{dtype} {tuple(shape)}" if shape is not None else type(given).__name__
-            is_size = dtype == spec.dtype or dtype is None
-            hint = "None stands for an axis of any size" if is_size else f"convert it: astype({str(spec.dtype)!r})"
+            hint = ("give an array or a Variable" if shape is None else "None stands for an axis of any size" if dtype == spec.dtype
+                    else f"convert it: astype({str(spec.dtype)!r})")
             raise SignatureError(f"{name} is {found}, where input_spec has {spec.dtype} {spec.shape}", hint=hint)
     elif isinstance(spec, (tuple, list, dict)):
         if not isinstance(given, (dict if isinstance(spec, dict) else (tuple, list))) or len(given) != len(spec):
             raise SignatureError(f"{name} is not what input_spec has: {type(spec).__name__} of {len(spec)}")
         for key, part in (spec.items() if isinstance(spec, dict) else enumerate(spec)):
             _check(part, given[key], f"{name}[{key!r}]")
+    elif spec is not None and (type(given) is not type(spec) or given != spec):
+        found = reprlib.repr(given) if isinstance(given, (bool, int, float, str)) else type(given).__name__
+        raise SignatureError(f"{name} is {found}, where input_spec has {spec!r}")

@@ -1,6 +1,7 @@
 """Warns once per process of each thing that native code has to do without."""
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -9,7 +10,8 @@ from typing import Set
 from ..errors import FallbackWarning
 from ..pyast.loader import is_generated
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: Files between the user's line and ours: of this package, and that of what it decorates functions with.
+_BETWEEN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, contextlib.__file__)
 _said: Set[str] = set()
 
 
@@ -20,7 +22,7 @@ def announce(what: str, message: str) -> None:
     _said.add(what)
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and (
-            frame.f_code.co_filename.startswith(_OURS) or is_generated(frame.f_code)):
+            frame.f_code.co_filename.startswith(_BETWEEN) or is_generated(frame.f_code)):
         frame, depth = frame.f_back, depth + 1
     warnings.warn(message, FallbackWarning, stacklevel=depth)
 

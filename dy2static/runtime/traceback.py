@@ -169,15 +169,16 @@ def _stands_below(step: Any) -> bool:
     return step is not None and is_standing(step.tb_frame.f_code)
 
 
-def _stopped(_dy_call: None) -> None:
+def _stopped() -> None:
+    _dy_call = None                                     # noqa: F841  (by this name `is_standing` knows it)
     raise LookupError
 
 
 def _entry(place: Location) -> Any:
     """Frame, instruction and line of a frame that stands at a place of the user's file."""
-    code = standing_at(_stopped.__code__, place)
+    code = standing_at(_stopped.__code__, place, 2)
     try:
-        types.FunctionType(code, {"LookupError": LookupError})(None)
+        types.FunctionType(code, {"LookupError": LookupError})()
     except LookupError as found:
         step = found.__traceback__.tb_next              # type: ignore[union-attr]
         return step.tb_frame, step.tb_lasti, place.line

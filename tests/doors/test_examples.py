@@ -6,6 +6,7 @@ import programs_run
 import pytest
 
 from dy2static import config, errors
+from dy2static.native import failures
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -188,7 +189,8 @@ def test_the_tutorial(tmp_path):
 def test_every_error_code_is_explained():
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and cls.__module__ == errors.__name__]
-    raised = {(cls.code, cls.__name__) for cls in classes if issubclass(cls, errors.Dy2StaticError)} - {("D2S000", "Dy2StaticError")}
+    coded = [cls for cls in (*classes, *vars(failures).values()) if "code" in getattr(cls, "__dict__", ())]
+    raised = {(cls.code, cls.__name__) for cls in coded} - {("D2S000", "Dy2StaticError")}
     assert set(re.findall(r"^\| (D2S\d+) \| `(\w+)`", page, re.M)) == raised
     warned = {cls.__name__ for cls in classes if issubclass(cls, Warning)}
     assert set(re.findall(r"^\| `(\w+Warning)`", page, re.M)) == warned

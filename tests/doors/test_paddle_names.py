@@ -288,6 +288,29 @@ def test_a_spec_that_no_call_can_have():
         net.forward.main_program
 
 
+WRONG_CALLS = {
+    "x is ndarray, where input_spec has 2": ([2], x_()),
+    "x is 3, where input_spec has 2": ([2], 3),
+    "x is float32 (2, 3), where input_spec has float32 (4,)": ([x_(4)], x_()),
+    "hint: give an array or a Variable": ([InputSpec([2])], [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_CALLS)
+def test_calls_that_are_not_as_a_spec_says(said):
+    specs, given = WRONG_CALLS[said]
+    with pytest.raises(dy2static.errors.SignatureError) as caught:
+        to_static(lambda x: x * 2, input_spec=specs)(given)
+    assert said in str(caught.value)
+
+
+def test_specs_of_plain_values_and_of_anything():
+    f = to_static(lambda x, n, m: x * n, input_spec=[x_(), 2, None], strict=True)
+    assert f(x_(), 2, "m")[0, 1] == 4
+    with pytest.raises(TypeError, match="holds InputSpecs, arrays, Variables and plain values, not object"):
+        to_static(lambda x: x, input_spec=[[object()]])
+
+
 def test_program_cache():
     f = to_static(lambda x: F.sum(x * 2), strict=True)
     assert len(f.program_cache) == f.get_traced_count() == 0

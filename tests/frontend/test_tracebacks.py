@@ -154,6 +154,14 @@ def test_the_lines_of_the_compiler_are_hidden(module):
     assert isinstance(error, CaptureError) and files_of(error) == [__file__], "it stands at the call"
 
 
+def test_entries_of_lines_have_no_arguments_of_ours(module):
+    f = to_static(module("def f(x):\n    assert float(F.sum(x).array) > 0\n    return x * 2").f)
+    f(abs(x_()))
+    error, lines = failure(f, -abs(x_()))
+    last = list(traceback.walk_tb(error.__traceback__))[-1][0].f_code
+    assert lines == [("f", "assert float(F.sum(x).array) > 0")] and (last.co_name, last.co_argcount) == ("f", 0)
+
+
 def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
     f = to_static(lambda x: F.relu(x))
     monkeypatch.setattr(f.dispatcher, "miss", lambda args, kwargs: {}["ours"])
