@@ -150,19 +150,19 @@ class Dispatcher:
         return verdict is Verdict.TRIAL and self._told and not self.budget.useful
 
     def _refuses(self, verdict: Verdict, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
-        """Leave what keeps changing to Python, where that is possible: begin again, without the programs that relied on it.
+        """Leave what keeps changing to Python, where that is possible: begin again, with the programs that were needed again.
 
-        Contents of arrays may come back in the next epoch: outside of parts these are left where they have not done so for long.
+        Contents of arrays may come back in the next epoch: outside of parts these are left where captures would pause, and few have
+        done so.  Those that have keep their programs.
         """
-        is_part, in_vain = not self.in_parts.is_outermost, self._is_in_vain(verdict)
-        is_last = verdict is Verdict.PAUSE or in_vain
-        contents = is_last and is_part or in_vain
+        is_part = not self.in_parts.is_outermost
+        is_last = verdict is Verdict.PAUSE or self._is_in_vain(verdict)
+        contents = is_last and (is_part or self.budget.is_rarely_useful)
         with self._lock:
             if not self.options.allows_parts or not (self._capture.leave_orders() or
                                                      self._lookup.refuse(args, kwargs, is_last, is_part, contents)):
                 return False
-            self.cache.clear()
-            self.budget.clear()
+            self.budget.begin_again()
             return True
 
     def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:

@@ -12,7 +12,17 @@ from ..diagnostics.changes import Varying
 from ..heap.heap import NUMPY_NUMBERS
 from ..heap.list_shadows import holds_numbers
 from ..options import Options
-from ..record.guards import ArrayMatch, DistinctObjects, EqualsMatch, ExpressionMatch, Guard, IdentityMatch, LengthMatch, SameObject
+from ..record.guards import (
+    ArrayMatch,
+    ContentsMatch,
+    DistinctObjects,
+    EqualsMatch,
+    ExpressionMatch,
+    Guard,
+    IdentityMatch,
+    LengthMatch,
+    SameObject,
+)
 from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, nearest, reason_of
 from ..runtime.program import Program
@@ -75,7 +85,8 @@ class Lookup:
         """Let captures stop at what keeps the nearest program from being used; False where that cannot help.
 
         is_last: whether captures pause otherwise; so also at what keeps another program from that, where the nearest is one for
-        arrays of other shapes.  is_part: whether the function is a part of another one.  contents: also at contents of arrays.
+        arrays of other shapes.  is_part: whether the function is a part of another one.  contents: also at contents of arrays;
+        otherwise only where they are the same in another order.
         """
         misfits = [misfit for misfit in self.misfits(args, kwargs) if not self._is_outdated(*misfit)]
         whole = [(program, failed) for program, failed in misfits
@@ -85,15 +96,16 @@ class Lookup:
             is_last and any(self._refuse(*misfit, args, kwargs, *how) for misfit in misfits)
 
     def _refuse(self, program: Optional[Program], failed: Sequence[int], args: Tuple, kwargs: Mapping[str, Any],
-                *how: bool) -> bool:
+                is_last: bool, is_part: bool, contents: bool) -> bool:
         if program is None or -1 in failed:
             return False
         at = _reader(args, kwargs)
         guards = [program.guards[index] for index in failed]
+        contents = contents or all([guard.is_reordered(at(guard.source)) for guard in guards if isinstance(guard, ContentsMatch)])
         others = [_kind_of_item(guard, at) for guard in guards if not _may_be_input(guard, at)]
         named = program.recipe.outcome.named
         self.varying.note_places(others or guards, named)
-        return self.varying.refuse(others or guards, named, *how)
+        return self.varying.refuse(others or guards, named, is_last, is_part, contents)
 
     def _is_outdated(self, program: Program, failed: Sequence[int]) -> bool:
         """Whether a program relies on the value of a number or text that later ones take as an input."""

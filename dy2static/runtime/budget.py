@@ -32,6 +32,9 @@ _TRIAL = 4
 _PATIENCE = 64
 
 
+#: Captures are rarely useful if one of so many gave a program that was needed again, or fewer.
+_RARELY = 4
+
 #: So many programs of which no call has used any are enough to look for what could be left to Python.
 _SUSPICIOUS = 6
 
@@ -69,6 +72,13 @@ class CaptureBudget:
         self._sweep = sys.maxsize
         self._charges: Dict[Program, "_Paying"] = {}
 
+    def begin_again(self) -> None:
+        """Drop the programs that are not known to be needed again, and forget everything else but the seconds."""
+        for program, paying in list(self._charges.items()):
+            if not paying.needed:
+                self.cache.forget(program)
+        self.clear()
+
     @property
     def remaining(self) -> int:
         """How many further misses run eagerly before a capture is tried, unless a program is found to be needed; 0 now."""
@@ -78,6 +88,11 @@ class CaptureBudget:
     def is_hopeless(self) -> bool:
         """Whether it is clear enough that captures do not pay to warn the user."""
         return not self.useful or self.misses >= 2 * _FIRST_TRIAL
+
+    @property
+    def is_rarely_useful(self) -> bool:
+        """Whether few of the captures gave programs that were needed again."""
+        return self.useful * _RARELY <= self.captures
 
     @property
     def is_suspicious(self) -> bool:

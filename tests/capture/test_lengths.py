@@ -205,26 +205,43 @@ def test_indices_are_not_guarded():
     assert check(lambda compile: compile(batches), calls, strict=True, compiled=True).stats()["captures"] == 1
 
 
-def test_contents_that_never_come_back():
-    def by_label(xs, labels):
-        found = {}
-        for x, k in zip(xs, labels):
-            found.setdefault(int(k), []).append(x)
-        return F.concat([F.stack(found[k]) for k in sorted(found)], axis=0)
+def by_label(xs, labels):
+    found = {}
+    for x, k in zip(xs, labels):
+        found.setdefault(int(k), []).append(x)
+    return F.concat([F.stack(found[k]) for k in sorted(found)], axis=0)
+
+
+def calls_by_label(all_labels):
+    """The captures after each call with these labels, the compiled function, and its warnings."""
     static, captures = to_static(by_label), []
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", FallbackWarning)
-        for i in range(60):
-            static(sequences(2, 2, 2, 2), np.array([i, i % 7, i % 5, 1]))
-        assert static.stats()["captures"] < 24
-        for i in range(60, 120):                        # they have not come back in 80 calls: the line that needs them runs as Python
-            labels = np.array([i, i % 7, i % 5, 1])
-            given = sequences(2, 2, 2, 2)
-            np.testing.assert_array_equal(static(given, labels).array, by_label(given, labels).array)
+        for labels in all_labels:
+            given = sequences(*[2] * len(labels))
+            np.testing.assert_array_equal(static(given, np.array(labels)).array, by_label(given, labels).array)
             captures.append(static.stats()["captures"])
-    told = [str(w.message) for w in warned if w.category is FallbackWarning]
-    assert len(told) == 3 and "What changes: `labels`, [15, 1, 0, 1] in an earlier call" in told[0] and "line 212 runs as Python" in told[1]
-    assert captures[-10] == captures[-1] and static.cache_info().paused == 0
+    return captures, static, [str(w.message) for w in warned if w.category is FallbackWarning]
+
+
+def test_contents_that_never_come_back():
+    captures, static, told = calls_by_label([(i, i % 7, i % 5, 1) for i in range(60)])
+    assert captures[15] == 16 and captures[-20] == captures[-1] < 40        # the line that needs them runs as Python
+    assert len(told) == 2 and "found.setdefault" in told[0] and static.cache_info().paused == 0
+
+
+def test_contents_in_another_order_do_not_come_back():
+    random = np.random.RandomState(0)
+    captures, static, told = calls_by_label([random.permutation([0, 0, 0, 1, 1, 1, 2, 2, 2]) for _ in range(40)])
+    assert captures[5] == 6 and captures[-10] == captures[-1] < 24
+    assert len(told) == 1 and "found.setdefault" in told[0]
+
+
+def test_contents_some_of_which_come_back():
+    usual = (0, 0, 1, 1)
+    captures, static, told = calls_by_label([usual if i % 2 else (i, i % 3, i % 5, 1) for i in range(120)])
+    assert captures[-10] == captures[-1] < 50 and len(told) == 2 and static.cache_info().paused == 0
+    assert static.cache_info().programs == 1                # that of the usual ones
 
 
 def test_large_arrays_and_values_of_the_run_are_not_known():

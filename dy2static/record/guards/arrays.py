@@ -164,6 +164,10 @@ class ContentsMatch(PathGuard):
     def describe(self) -> str:
         return f"{self.source.describe()} with the same contents, which decide sizes or what is done"
 
+    def is_reordered(self, value: np.ndarray) -> bool:
+        """Whether an array of the same shape and dtype holds the same numbers in another order."""
+        return np.array_equal(np.sort(np.frombuffer(self.expected, value.dtype)), np.sort(value, axis=None))
+
     def change(self, value: Any) -> Tuple[str, str]:
         return str(np.frombuffer(self.expected, value.dtype).reshape(value.shape).tolist()), str(value.tolist())
 
