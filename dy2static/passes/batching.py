@@ -35,11 +35,13 @@ def batch_products(graph: Graph, kept: Collection[Value] = ()) -> Graph:
     number of matrices.
     """
     nodes = [with_regions(node, batch_products) for node in graph.nodes]
-    work = _Batching(graph, nodes, {*kept, *graph.outputs})
-    work.share()
-    work.add_up()
-    same = len(work.nodes) == len(graph.nodes) and all(a is b for a, b in zip(work.nodes, graph.nodes))
-    return graph if same else graph.with_(nodes=tuple(work.nodes))
+    if len([node for node in nodes if node.op.name in ("matmul", "scatter_add")]) >= _FEWEST:
+        work = _Batching(graph, nodes, {*kept, *graph.outputs})
+        work.share()
+        work.add_up()
+        nodes = work.nodes
+    same = len(nodes) == len(graph.nodes) and all(a is b for a, b in zip(nodes, graph.nodes))
+    return graph if same else graph.with_(nodes=tuple(nodes))
 
 
 class _Batching:
@@ -52,6 +54,7 @@ class _Batching:
             self.builder.fresh(value.name)
         self.joins: Dict[Hashable, Value] = {}
         self.unread: Set[Node] = set()                # nodes without readers, once the new ones are in
+        self.barriers = {node for node in nodes if _is_barrier(node)}
         self._look()
 
     def _look(self) -> None:
@@ -62,7 +65,7 @@ class _Batching:
         self.position = {node: k for k, node in enumerate(self.nodes)}
         stretch = 0
         for node in self.nodes:
-            stretch += _is_barrier(node)
+            stretch += node in self.barriers
             self.stretch[node] = stretch
             for value in node.outputs:
                 self.producer[value] = node
@@ -90,13 +93,15 @@ class _Batching:
 
     def _levels(self, members: Set[Node]) -> Iterator[List[Node]]:
         """The members by the longest chain of other members that leads to them: those of one level are independent."""
-        depth: Dict[Node, int] = {}
+        depth: Dict[Value, int] = {}                # of values that depend on a member
         levels: Dict[int, List[Node]] = {}
         for node in self.nodes:
-            before = [self.producer[v] for v in node.inputs if v in self.producer]
-            depth[node] = max([depth[maker] + (maker in members) for maker in before], default=0)
+            below = 0 if depth.keys().isdisjoint(node.inputs) else max([depth.get(v, 0) for v in node.inputs])
             if node in members:
-                levels.setdefault(depth[node], []).append(node)
+                levels.setdefault(below, []).append(node)
+                below += 1
+            if below:
+                depth.update(dict.fromkeys(node.outputs, below))
         return (level for level in levels.values() if len(level) >= _FEWEST)
 
     def _one_product(self, members: Sequence[Node]) -> Dict[Node, Node]:
@@ -257,22 +262,23 @@ class _Batching:
 
     def _order(self, instead: Dict[Node, Node], gone: Collection[Node] = ()) -> None:
         """Insert the new nodes: the order stays, but each node comes after its operands, and draws stay in order."""
-        made = {v: node for node in (*self.builder.nodes, *instead.values()) for v in node.outputs}
-        own = {v: node for node in self.nodes for v in node.outputs}
+        makers = {v: node for node in (*self.nodes, *self.builder.nodes, *instead.values()) for v in node.outputs}
+        missing = set(makers)                       # values whose nodes have no place yet
         ordered: Dict[Node, None] = {}
-        drawn: Dict[Node, Node] = {}
         draws = [node for node in self.nodes if node.op.name in _DRAWS]
-        drawn.update(zip(draws[1:], draws))
+        drawn = dict(zip(draws[1:], draws))
         for first in self.nodes:
             waiting = [] if first in gone and first not in instead or first in self.unread else [instead.get(first, first)]
             while waiting:
                 node = waiting[-1]
-                before = [maker for maker in [*(made.get(v) or own.get(v) for v in node.inputs), drawn.get(node)]
-                          if maker is not None and maker not in ordered]
+                before = [] if missing.isdisjoint(node.inputs) else [makers[v] for v in node.inputs if v in missing]
+                if node in drawn and drawn[node] not in ordered:
+                    before.append(drawn[node])
                 if before:
                     waiting += before[::-1]
                 else:
                     ordered[node] = None
+                    missing.difference_update(node.outputs)
                     waiting.pop()
         self.nodes = list(ordered)
         self.builder.nodes.clear()
