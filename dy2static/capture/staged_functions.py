@@ -129,9 +129,14 @@ class ShadowCell:
         return [(self.source, DeleteCell if now is ABSENT else SetCell, None, now)]
 
 
+_UNSEEN = frozenset((dis.opmap["DELETE_GLOBAL"], dis.opmap["LOAD_NAME"]))
+
+
 def unseen_globals(code: types.CodeType) -> Set[str]:
     """The global names that a function, or one inside it, deletes, and those that the body of a class may read."""
-    found = {step.argval for step in dis.get_instructions(code) if step.opname in ("DELETE_GLOBAL", "LOAD_NAME")}
+    found: Set[str] = set()
+    if not _UNSEEN.isdisjoint(code.co_code[::2]):
+        found = {step.argval for step in dis.get_instructions(code) if step.opcode in _UNSEEN}
     return found.union(*[unseen_globals(const) for const in code.co_consts if isinstance(const, types.CodeType)])
 
 

@@ -164,7 +164,7 @@ def _same(one: Any, other: Any) -> bool:
     """Of what NumPy tells of a generator: dicts, arrays and numbers, by its kind."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all([_same(one[key], other[key]) for key in one])
-    return bool(np.array_equal(one, other))
+    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
 
 
 def is_changed(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:

@@ -230,10 +230,11 @@ def _in_file(code: types.CodeType, filename: str) -> types.CodeType:
 def module_of(file: str) -> str:
     """The name of the module that has this file; that of the program where none has it."""
     count = len(sys.modules)                            # a program may have imported thousands
-    for name in (_names.get(file, "__main__"), *(sys.modules if _missing.get(file) != count else ())):
-        if getattr(sys.modules.get(name), "__dict__", {}).get("__file__") == file:
-            _names[file] = name
-            return name
+    for names in ((_names.get(file, "__main__"),), sys.modules if _missing.get(file) != count else ()):
+        for name in tuple(names):
+            if getattr(sys.modules.get(name), "__dict__", {}).get("__file__") == file:
+                _names[file] = name
+                return name
     if len(_missing) >= _MOST_MISSING:
         _missing.clear()
     _missing[file] = count

@@ -1,12 +1,16 @@
 """Handlers of signals that come while a call is captured: they run as if no capture did."""
 from __future__ import annotations
 
+import _signal
 import contextlib
 import signal
 import threading
 from typing import Any, Iterator, List
 
 from .hooks import stage
+
+#: What `signal` has of these names looks for an enum of each number first, and for one of each handler.
+_NUMBERS, _handler_of = tuple(_signal.valid_signals()), _signal.getsignal
 
 
 class RaisedByHandler(BaseException):
@@ -47,8 +51,8 @@ def handled_outside() -> Iterator[None]:
     made: List[_Outside] = []
     try:
         if threading.current_thread() is threading.main_thread():
-            for number in signal.valid_signals():
-                handler = signal.getsignal(number)
+            for number in _NUMBERS:
+                handler = _handler_of(number)
                 if callable(handler) and handler is not signal.default_int_handler and type(handler) is not _Outside:
                     made.append(_Outside(number, handler))
                     signal.signal(number, made[-1])
@@ -56,5 +60,5 @@ def handled_outside() -> Iterator[None]:
     finally:
         for outside in made:
             outside.is_over = True
-            if signal.getsignal(outside.number) is outside:     # else the user has set another one meanwhile
+            if _handler_of(outside.number) is outside:     # else the user has set another one meanwhile
                 signal.signal(outside.number, outside.handler)
