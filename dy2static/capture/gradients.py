@@ -14,7 +14,7 @@ from ..heap.wording import BEFORE_CALL, a_type
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..lowering import host, opaque
-from ..passes.differentiation.inner_autodiff import ancestors, inner_autodiff, requires_grad
+from ..passes.differentiation.inner_autodiff import BY_OPERAND, ancestors, inner_autodiff, requires_grad
 from ..passes.rewriting import with_regions
 from ..record.guards import IdentityMatch
 from ..record.paths import Attribute
@@ -259,6 +259,8 @@ class Gradients:
 
     def apart_from(self, read: Set[Value], values: Collection[Value]) -> Tuple[Value, ...]:
         """Those of the values whose gradients go through nothing that is ``read``; none if some of that is made in a region."""
+        if not read:
+            return tuple(dict.fromkeys(values))
         nodes = self.capture.root.nodes
         if not read.issubset(v for node in nodes for v in node.outputs):
             return ()
@@ -285,7 +287,9 @@ class Gradients:
             capture.effects.store_writes_before(start)
         read = {v for node in nodes for v in node.inputs}
         requiring = [v for v in read if v in self.variables and self.variables[v].requires_grad]
-        active, certain = (requires_grad(nodes, requiring, certainly) for certainly in (False, True))
+        active = requires_grad(nodes, requiring, certainly=False)
+        is_open = any([node.op.name in BY_OPERAND for node in nodes])
+        certain = requires_grad(nodes, requiring, certainly=True) if is_open else active
         known = {seed.value: seed for seed in seeds.values()}
         results = {}
         for value in wanted:

@@ -240,7 +240,8 @@ def _late_variables(nodes: List[Node]) -> List[Node]:
         if getattr(node.attrs.get("call"), "function", None) is make_variable:
             waiting[node.outputs[0]] = node
             continue
-        found += [waiting.pop(v) for v in dict.fromkeys(node.inputs) if v in waiting]
+        if waiting:
+            found += [waiting.pop(v) for v in dict.fromkeys(node.inputs) if v in waiting]
         found.append(node)
     return found
 

@@ -77,6 +77,8 @@ def relied_on(graph: Graph) -> List[Any]:
     found: Dict[Any, Any] = {}
     for node in graph.walk():
         call = node.attrs.get("call")
+        if call is None and node.op is not within:
+            continue
         if node.op is opaque and call.observed is not None:
             found[id(call)] = call
         elif getattr(getattr(call, "function", None), "__func__", None) is OpaqueCall.require_gradient:

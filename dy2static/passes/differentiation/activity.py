@@ -12,9 +12,9 @@ from ...ops.control import loop_of, returns
 
 def has_gradient(type: Type) -> bool:
     """Whether values of this type can have a gradient: floating-point tensors, stacks and lists of them."""
-    if isinstance(type, (Stack, ListType)):
-        return has_gradient(type.elem)
-    return isinstance(type, Tensor) and type.dtype.kind in "fc"
+    if isinstance(type, Tensor):
+        return type.dtype.kind in "fc"
+    return isinstance(type, (Stack, ListType)) and has_gradient(type.elem)
 
 
 def active_values(graph: Graph, sources: Iterable[Value]) -> Set[Value]:

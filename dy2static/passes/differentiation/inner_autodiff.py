@@ -39,7 +39,9 @@ def ancestors(nodes: Sequence[Node], outputs: Collection[Value], stops: Collecti
         found.append(node)
         if node.op.name not in _ENDS:
             reached.update(node.inputs)
-            needed.update(v for v in node.inputs if v not in stops and v not in given)
+            for value in node.inputs:
+                if value not in stops and value not in given:
+                    needed.add(value)
     return found[::-1], reached
 
 
