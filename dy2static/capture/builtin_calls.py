@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 import chainer
 import numpy as np
 
+from ..control_flow.items import got
 from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
 from ..heap.dict_shadows import ShadowDict
 from ..heap.function_attributes import stop_at_parts
@@ -296,6 +297,9 @@ RULES: Tuple[Rule, ...] = (
     Rule("all other functions of modules", "a host node",
          lambda calls, function: _is_of_module(function),
          lambda calls, function: calls.host(function)),
+    Rule("`get` of dicts", "now; a decision for each key, if only the run knows the number that is looked up",
+         lambda calls, function: isinstance(_owner(function), dict) and function.__name__ == "get",
+         lambda calls, function: functools.partial(got, calls.capture, function)),
     Rule("methods of shadows and symbolic values", "now",
          lambda calls, function: _is_of_own(function),
          lambda calls, function: functools.partial(calls.builtins.sort, function) if function.__name__ == "sort" else function),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from ..ir.graph import Node, Value
+from ..ir.size_bounds import bounds_of
 from ..runtime.host_calls import Hole
 from .value_enumeration import producer
 
@@ -112,7 +113,7 @@ class NumberBounds:
             return item, item
         if not isinstance(item, Value) or getattr(item.type, "dtype", None) is None or item.type.dtype.kind not in "iu":
             return None
-        found = self._known.get(item)
+        found = self._known.get(item) or self._of_size(item)
         if found is None and counted and item in self.capture.index_ranges.places:
             below = self.capture.index_ranges.places[item]
             found = (0, below - 1) if type(below) is int else None
@@ -121,6 +122,10 @@ class NumberBounds:
         if found is None or not all(type(bound) is int and _fits(bound, item.type.dtype) for bound in found):
             return None                                 # beyond its dtype, a number would be another one
         return found
+
+    def _of_size(self, item: Value) -> Optional[Bounds]:
+        low, high = bounds_of(self.capture.dimensions[item]) if item in self.capture.dimensions else (None, None)
+        return None if low is None or high is None else (low, high)
 
     def _of_node(self, node: Optional[Node], counted: bool, depth: int) -> Optional[Bounds]:
         if node is None or not node.inputs:

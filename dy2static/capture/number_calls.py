@@ -42,7 +42,7 @@ class NumberCalls:
     def converted(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """Run int, float or bool."""
         if cls is int and len(args) == 1 and type(args[0]) is Size:
-            return args[0]
+            return Size(self.capture, args[0].plain)
         if any(type(x) is SymbolicText for x in args):
             return self.capture.texts.call(cls, args, kwargs)
         args = tuple(map(without_sizes, args)) if len(args) == 1 else args
@@ -77,7 +77,8 @@ class NumberCalls:
             args = (list(args[0]),)
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
         sizes = [] if kwargs else list(map(self.capture.expressions.size_of, items))
-        if None not in sizes and any(isinstance(n, Dim) for n in sizes):
+        of_numpy = {getattr(n, "dtype_of_number", None) for n in items if type(n) is Size} - {None}
+        if None not in sizes and not of_numpy and any(isinstance(n, Dim) for n in sizes):
             size = reduce(maximum if function is max else minimum, sizes)
             return Size(self.capture, size) if isinstance(size, Dim) else size
         if not kwargs and len(items) > 1 and _are_expressions(items):

@@ -4,18 +4,25 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, List, Optional
 
+import numpy as np
+
 from ..capture_context import CaptureContext
 from ..heap.dict_shadows import ShadowDict
 from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
 from ..heap.stand_ins import is_stand_in
+from ..ir.size_bounds import not_below
 from ..runtime import dy
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import symbolic_items
-from ..symbolic.values import SymbolicArray, SymbolicScalar
+from ..symbolic.sizes import Size
+from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 
 #: Of longer containers an item is not chosen by one decision after the other.
 _MOST = 32
+
+#: What the ends of slices are that ``np.mgrid`` makes integers of.
+_WHOLE = {type(None), int, Size}
 
 
 def item(capture: CaptureContext, container: Any, index: Any) -> Any:
@@ -60,13 +67,32 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
 
 
 def _computed(capture: CaptureContext, container: Any, index: Any) -> Any:
-    """What ``np.r_``, ``np.mgrid`` and their like make of an index; sizes depend on the ends of slices, which are fixed."""
+    """What ``np.r_``, ``np.mgrid`` and their like make of an index; what sizes depend on is fixed, but sizes."""
+    is_grid = container is np.mgrid or container is np.ogrid
+    if is_grid and type(index) is slice and index.step in (None, 1) and {type(index.start), type(index.stop)} <= _WHOLE:
+        return capture.numpy.call(np.arange, (index.start or 0, index.stop), {})
+    lengths = [_length(part) for part in index] if is_grid and type(index) is tuple else [None]
+    if None not in lengths:
+        if container is np.mgrid:
+            return capture.numpy.call(np.indices, (tuple(lengths),), {})
+        rows = [capture.numpy.call(np.arange, (n,), {}) for n in lengths]
+        found = [row[(None,) * k + (slice(None),) + (None,) * (len(rows) - 1 - k)] for k, row in enumerate(rows)]
+        return type(container[:1, :1])(found)
     parts = [_with_known_ends(part) if type(part) is slice else part for part in (index if type(index) is tuple else (index,))]
+    if not any(map(is_symbolic, parts)):
+        return container[tuple(parts) if type(index) is tuple else parts[0]]
     return capture.numpy.call(operator.getitem, (container, tuple(parts) if type(index) is tuple else parts[0]), {})
 
 
+def _length(part: Any) -> Any:
+    """What a slice ends with that counts from zero; None for others."""
+    is_count = type(part) is slice and part.start in (None, 0) and part.step in (None, 1) and type(part.stop) in (int, Size)
+    return part.stop if is_count and not_below(part.stop, 0) else None
+
+
 def _with_known_ends(span: slice) -> slice:
-    return slice(*[end.fix() if type(end) is SymbolicScalar else end for end in (span.start, span.stop, span.step)])
+    return slice(*[end.fix() if type(end) is SymbolicScalar else int(end) if type(end) is Size else end
+                   for end in (span.start, span.stop, span.step)])
 
 
 def _of_arrays(capture: CaptureContext, arrays: List[SymbolicArray], number: Any, bound: Optional[int],
@@ -87,11 +113,22 @@ def _of_arrays(capture: CaptureContext, arrays: List[SymbolicArray], number: Any
     return found
 
 
-def _of_dict(container: dict, number: Any) -> Any:
+def got(capture: CaptureContext, method: Callable, key: Any, default: Any = None) -> Any:
+    """``get`` of a dict: a decision for each key, if only the run knows the number that is looked up."""
+    container, number = method.__self__, unknown_number(capture, key)     # type: ignore[attr-defined]
+    if number is None or not _is_plain(container) or len(container) > _MOST:
+        return method(key, default)
+    if type(container) is ShadowDict:
+        container.check_place(number)
+    return _of_dict(container, number, lambda: default)
+
+
+def _of_dict(container: dict, number: Any, otherwise: Optional[Callable[[], Any]] = None) -> Any:
     keys = [key for key in container if isinstance(key, (bool, int))]
 
-    def fail() -> Any:
+    def raising() -> Any:
         raise KeyError(number)
+    fail = otherwise or raising
     tests: List[Callable[[], Any]] = [lambda key=key: number == key for key in keys]
     if type(number) is SymbolicScalar and number.kind == "py_bool" and {True, False}.issubset(keys):
         return _first(tests[:-1], lambda place: container[keys[place]], lambda: container[keys[-1]]) if len(keys) == 2 \
@@ -108,6 +145,8 @@ def _first(tests: List[Callable[[], Any]], chosen: Callable[[int], Any], otherwi
 
 def unknown_number(capture: CaptureContext, index: Any) -> Any:
     """An integer that only the run knows; None for any other index."""
+    if type(index) is Size:
+        return index.number
     if type(index) is SymbolicScalar:
         return index if index.text is None and index.kind in ("py_int", "py_bool") else None
     if type(index) is SymbolicArray and index.shape == () and index.dtype.kind in "iu" and capture.decides(index):

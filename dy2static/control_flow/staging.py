@@ -309,6 +309,8 @@ def _in(capture: CaptureContext, item: Any, container: Any) -> Any:
     """Membership that the run decides: in an array, or of and among numbers."""
     if capture is None:
         return NotImplemented
+    if type(item) is Size and isinstance(container, (dict, set, frozenset)) and symbolic_items(container) is None:
+        return _in(capture, item.number, tuple([key for key in container if (item == key) is not False]))
     if type(container) is SymbolicArray:
         return capture.numpy.call(operator.contains, (container, item), {})
     if type(item) is SymbolicText and type(container) is item.python_type:

@@ -128,6 +128,9 @@ class Dim:
     def __mod__(self, other: Any) -> Size:
         return self - self // other * other
 
+    def __rmod__(self, other: Any) -> Size:
+        return other - other // self * self
+
     def __repr__(self) -> str:
         return f"Dim({str(self)!r})"
 

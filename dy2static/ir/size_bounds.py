@@ -1,7 +1,7 @@
 """What sizes are at least and at most."""
 from __future__ import annotations
 
-from typing import Dict, Iterable, List
+from typing import Dict, Iterable, List, Optional, Tuple
 
 from .dims import Dim, Size, _Atom, _from_atom, _is_single, _lower_bound, less
 from .size_symbols import FREE
@@ -15,6 +15,12 @@ def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
             symbol, = atom.args[0].symbols
             found[symbol] = min(atom.args[1], found.get(symbol, atom.args[1]))
     return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
+
+
+def bounds_of(size: Size) -> Tuple[Optional[int], Optional[int]]:
+    """A number that a size is never below, and one that it is never above; None for what is not known."""
+    above = _lower_bound(-size)
+    return _lower_bound(size), None if above is None else -above
 
 
 def may_exceed(size: Size, limit: int) -> bool:

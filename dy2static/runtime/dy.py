@@ -336,6 +336,10 @@ def compare(left: Any, symbol: str, right: Any, *rest: Any) -> Any:
 _COMPUTING_ITEMS = frozenset(map(type, (np.r_, np.c_, np.mgrid, np.ogrid)))
 
 
+#: ``key[a:b, c]`` is the index itself.
+key = np.s_
+
+
 def item(container: Any, index: Any) -> Any:
     """``container[index]``."""
     if type(index) in symbolic_types or type(container) in _COMPUTING_ITEMS:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
@@ -16,16 +16,16 @@ class Size(Dim):
     """A size in the shape of a symbolic array.
 
     Sums and products with ints are sizes again; anything else is a number of the graph, and where Python needs the number itself,
-    the capture stops.
+    the capture stops.  dtype: what NumPy makes of it, if it was computed with NumPy's integers; None for an int of Python's.
     """
 
-    __slots__ = ("capture",)
+    __slots__ = ("capture", "dtype_of_number")
 
     #: Numbers of NumPy leave arithmetic to the size.
     __array_ufunc__ = None
 
-    def __init__(self, capture: CaptureContext, size: Dim):
-        self.capture = capture
+    def __init__(self, capture: CaptureContext, size: Dim, dtype: Optional[np.dtype] = None):
+        self.capture, self.dtype_of_number = capture, dtype
         self._set(size._terms)
 
     @property
@@ -40,7 +40,11 @@ class Size(Dim):
         """The size as a symbolic number."""
         value, = self.capture.builder.add(OPS["dimension"], (), {"size": self.plain}, name="size")
         self.capture.dimensions[value] = self.plain
-        return self.capture.wrap(value)
+        number, dtype = self.capture.wrap(value), self.dtype_of_number
+        if dtype is not None:
+            number = self.capture.numpy.call(dtype.type, (number,), {})
+            self.capture.dimensions[number.value] = self.plain
+        return number
 
     @property
     def value(self) -> Any:
@@ -107,6 +111,9 @@ class Shape(tuple):
         return not self == other
 
 
+#: Shifts by more bits are left to numbers, and larger masks.
+_MOST_BITS = 31
+
 stands_for(Size, int)
 stands_for(Shape, tuple)
 _TRUTHS = (bool, np.bool_)
@@ -132,15 +139,21 @@ def _number(other: Any) -> Any:
     return other.number if type(other) is Size else other
 
 
+def _one(operand: Any) -> Any:
+    """One, as a number of the operand's type."""
+    dtype = operand.dtype_of_number if isinstance(operand, Size) else getattr(operand, "dtype", None)
+    return 1 if dtype is None else dtype.type(1)
+
+
 def _arithmetic(name: str) -> Tuple[Callable, Callable]:
     function = getattr(operator, name)
 
     def made(self: Size, other: Any, function: Callable) -> Any:
-        if type(other) is int or isinstance(other, Dim):
-            result = function(self.plain, _plain(other))
-            return Size(self.capture, result) if isinstance(result, Dim) else result
-        if type(other).__module__.startswith("numpy") and type(other).__name__.startswith(("int", "uint")):
-            return made(self, int(other), function)
+        if type(other) is int or isinstance(other, (Dim, np.int32, np.int64)):
+            result, dtype = function(self.plain, _plain(other)), None
+            if isinstance(other, np.integer) or (self.dtype_of_number or getattr(other, "dtype_of_number", None)) is not None:
+                dtype = function(_one(self), _one(other)).dtype
+            return Size(self.capture, result, dtype) if isinstance(result, Dim) else result if dtype is None else dtype.type(result)
         return function(self.number, other)
 
     def forward(self: Size, other: Any) -> Any:
@@ -149,6 +162,16 @@ def _arithmetic(name: str) -> Tuple[Callable, Callable]:
     def backward(self: Size, other: Any) -> Any:
         return made(self, other, lambda a, b: function(b, a))
     return forward, backward
+
+
+def _remainder() -> Tuple[Callable, Callable]:
+    """``%``, which the run computes where the divisor may be zero, so that it fails as in Python."""
+    (forward, backward), (of_number, by_number) = _arithmetic("mod"), _delegated("mod")
+
+    def may_be_zero(divisor: Any) -> bool:
+        return isinstance(divisor, (int, np.integer, Dim)) and equal(_plain(divisor), 0) is not False
+    return (lambda self, other: (of_number if may_be_zero(other) else forward)(self, other),
+            lambda self, other: (by_number if may_be_zero(self) else backward)(self, other))
 
 
 def _delegated(name: str) -> Tuple[Callable, Callable]:
@@ -165,23 +188,39 @@ def _comparison(name: str) -> Callable:
             first, second = (self.plain, _plain(other)) if name in ("lt", "ge") else (_plain(other), self.plain)
             known = less(first, second)
             if known is not None:
-                return known if name in ("lt", "gt") else not known
+                known = known if name in ("lt", "gt") else not known
+                return known if self.dtype_of_number is None else np.bool_(known)
         return function(self.number, _number(other))
     return compared
 
 
+def _shift(name: str) -> Tuple[Callable, Callable]:
+    exact = {"lshift": operator.mul, "rshift": operator.floordiv}[name]
+    forward, backward = _delegated(name)
+
+    def shifted(self: Size, by: Any) -> Any:
+        return exact(self, 1 << by) if type(by) is int and 0 <= by < _MOST_BITS else forward(self, by)
+    return shifted, backward
+
+
+def _and(self: Size, other: Any) -> Any:
+    if type(other) is int and 0 <= other < 1 << _MOST_BITS and other & (other + 1) == 0:
+        return self % (other + 1)                       # the last bits, also of numbers below zero
+    return _delegated("and_")[0](self, other)
+
+
 def _install_operators() -> None:
-    for name in ("add", "sub", "mul", "floordiv", "mod"):
-        forward, backward = _arithmetic(name)
-        setattr(Size, f"__{name}__", forward)
-        setattr(Size, f"__r{name}__", backward)
-    for name in ("truediv", "pow"):
-        forward, backward = _delegated(name)
-        setattr(Size, f"__{name}__", forward)
-        setattr(Size, f"__r{name}__", backward)
+    made = {**{name: _arithmetic(name) for name in ("add", "sub", "mul", "floordiv")}, "mod": _remainder(),
+            **{name: _delegated(name) for name in ("truediv", "pow", "or_", "xor")},
+            **{name: _shift(name) for name in ("lshift", "rshift")}, "and_": (_and, _and)}
+    for name, (forward, backward) in made.items():
+        setattr(Size, f"__{name.rstrip('_')}__", forward)
+        setattr(Size, f"__r{name.rstrip('_')}__", backward)
     for name in ("lt", "le", "gt", "ge"):
         setattr(Size, f"__{name}__", _comparison(name))
-    Size.__neg__ = lambda self: self * -1     # type: ignore[method-assign]
+    for name, unary in (("neg", lambda self: self * -1), ("pos", lambda self: self * 1), ("invert", lambda self: self * -1 - 1)):
+        setattr(Size, f"__{name}__", unary)
+    Size.real = Size.numerator = property(lambda self: self)    # type: ignore[attr-defined]
 
 
 _install_operators()

@@ -531,8 +531,8 @@ NUMBERS = {
     "in an array": (lambda x: x * float(np.array([len(x), 1]).sum()), True), "repeated": (lambda x: F.repeat(x, len(x), axis=0), True),
     "broadcast": (lambda x: F.broadcast_to(F.sum(x, axis=0), (len(x), 2)), True),
     "broadcast to more axes": (lambda x: F.sum(F.broadcast_to(np.eye(7, dtype="f"), (len(x), 7, 7)), axis=(1, 2))[:, None] * x, True), "filled up": (lambda x: F.pad(x, ((0, 300 - len(x)), (0, 0)), "constant"), False),
-    "key": (lambda x: x * {5: 1, 3: 4}.get(len(x), 2), False), "key of a shape": (lambda x: x * {(5, 2): 3}.get(x.shape, 2), False),
-    "in a set": (lambda x: x * len({len(x), 5}), False), "place in a list": (lambda x: x * [1, 2, 3, 4][min(len(x), 3)], False),
+    "key": (lambda x: x * {5: 1, 3: 4}.get(len(x), 2), True), "key of a shape": (lambda x: x * {(5, 2): 3}.get(x.shape, 2), False),
+    "in a set": (lambda x: x * len({len(x), 5}), False), "place in a list": (lambda x: x * [1, 2, 3, 4][min(len(x), 3)], True),
 }
 
 

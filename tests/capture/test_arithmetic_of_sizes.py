@@ -1,0 +1,82 @@
+"""What is computed with sizes that differ from call to call: the same numbers, of the same types, with the same errors."""
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+
+from dy2static import to_static
+
+SIZES = (5, 7, 9, 2, 3, 4, 12)
+
+#: All in one function: a program serves all sizes.
+NUMBERS = (
+    lambda n: (n << 1, n >> 1, 1 << n, -n << 2, n & 3, n & 6, n & n - 1, 6 & n, n | 4, 7 | n, n ^ 5, ~n, +n, (n - 7) & 3, ~n & 3),
+    lambda n: (5 % n, -5 % n, n % n, n % -3, n.real, n.numerator, {0: 1}.get(n % 2), {4: 2, 7: 3}.get(n, 5), n in {4, 7}, n in {0: 1}),
+    lambda n: ([1, 2, 3, 4][n % 4], (1, 2, 3, 4)[min(n, 3)], {0: "a", 1: "b"}[n % 2], n // 2 in {1, 2}),
+)
+#: What is of NumPy's type, since one of the operands is.
+OF_NUMPY = (
+    lambda n: (n * np.int64(3), np.int64(3) * n, n - np.int32(3), n // np.int64(2), np.int64(20) // n, n % np.int64(3), -(n * np.int64(2))),
+    lambda n: (np.int64(2) * n > 1, int(n * np.int64(3)), max(n * np.int64(2), 5), (n + np.int64(1)) / 2, np.ones(n * np.int64(2)).sum()),
+)
+
+
+def called(function, n):
+    x = chainer.Variable(np.arange(n * 2, dtype="f").reshape(n, 2))
+    try:
+        found = function(x)
+    except ZeroDivisionError as error:
+        return repr(error)
+    F.sum(found[0]).backward()
+    return found[1], found[0].array.tolist(), x.grad.tolist()
+
+
+def test_one_program_computes_with_all_sizes():
+    for numbers in NUMBERS:
+        def function(x):
+            found = numbers(x.shape[0])
+            return x * found[0], found
+
+        static = to_static(function, backend="numpy")
+        for n in SIZES:
+            assert called(static, n) == called(function, n)
+        assert static.cache_info().captures == 3
+
+
+@pytest.mark.parametrize("numbers", OF_NUMPY)
+def test_with_integers_of_numpy(numbers):
+    """``float32_array * (n * np.int64(3))`` has NumPy's dtype, too."""
+    def function(x):
+        found = numbers(x.shape[0])
+        return x * 2, found, x.array * found[0]
+
+    static = to_static(function, backend="numpy")
+    for n in SIZES:
+        x = chainer.Variable(np.ones((n, 2), "f"))
+        (_, mine, scaled), (_, eager, expected) = static(x), function(x)
+        assert mine == eager and list(map(type, mine)) == list(map(type, eager)) and scaled.dtype == expected.dtype
+    assert static.cache_info().captures <= 4
+
+
+def test_remainders_of_zero():
+    def function(x):
+        n = x.shape[0]
+        return x, ((3 - n) % (n - 9), 7 % (n - 12), n % np.int64(1))
+
+    static = to_static(function, backend="numpy")
+    for n in (5, 7, 8, 9, 12, 4):
+        assert called(static, n) == called(function, n)
+
+
+def test_grids():
+    """Of known sizes they are part of the graph, too, and may be written and differentiated like other arrays."""
+    def function(x):
+        n = x.shape[0]
+        rows, columns = np.mgrid[0:n, :2].astype("f")
+        down, across = np.ogrid[:n, 0:2]
+        return x * rows + columns * np.mgrid[:2, 0:2].astype("f").sum() + down, (np.mgrid[1:n].sum(), across.shape, np.mgrid[0:1:3j].sum())
+
+    static = to_static(function, backend="numpy", strict=True)
+    for n in SIZES:
+        assert called(static, n) == called(function, n)
+    assert static.cache_info().captures == 3
