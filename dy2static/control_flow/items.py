@@ -79,7 +79,7 @@ def _computed(capture: CaptureContext, container: Any, index: Any) -> Any:
         found = [row[(None,) * k + (slice(None),) + (None,) * (len(rows) - 1 - k)] for k, row in enumerate(rows)]
         return type(container[:1, :1])(found)
     parts = [_with_known_ends(part) if type(part) is slice else part for part in (index if type(index) is tuple else (index,))]
-    if not any(map(is_symbolic, parts)):
+    if any(type(part) is slice for part in parts) and not any(map(is_symbolic, parts)):
         return container[tuple(parts) if type(index) is tuple else parts[0]]
     return capture.numpy.call(operator.getitem, (container, tuple(parts) if type(index) is tuple else parts[0]), {})
 

@@ -107,6 +107,7 @@ class Tiers:
                 del self._becoming[program]
                 call.program = made = replace(made, profiler=program.profiler)
                 self._cache.exchange(program, made)
+                self._cache.prefer(made.call)
                 self._budget.paid(program)
         finally:
             self._lock.release()

@@ -210,4 +210,5 @@ class _Paying:
                 self.budget._note_needed(self)
             if self.left <= 0:
                 self.budget.cache.replace(self, self.call)
+                self.budget.cache.prefer(self.call)
         return result

@@ -55,16 +55,16 @@ class Recent(dict):
 
 
 class _Stamp:
-    """When a call was used last, in the time of its `Cache`."""
+    """When a call was put, and used last, in the time of its `Cache`."""
 
-    time = 0
+    time = born = 0
 
 
 class Cache:
     """At most ``limit`` programs of about ``limit_bytes`` bytes together; those used longest ago go first.
 
     programs, every: each program, and what to call for it, in the order in which they are tried, newest first, those with free
-        sizes last.
+        sizes last, until they are used often (`prefer`).
     calls: what is tried: ``every``; while it is parked, nothing; or what is in front of them (`show`).
     last: the call used last.  evicted: how many programs had to go.  gone: is called with each program that is taken out.
     """
@@ -136,9 +136,10 @@ class Cache:
             place = len(self.programs) if program.has_free_sizes else 0
             self.programs.insert(place, program)
             self.every.insert(place, call)
-            self._stamps[call] = _Stamp()
+            self._stamps[call] = stamp = _Stamp()
             self._show()
             self.used(call)
+            stamp.born = self.clock
             was_here = program.signature in self._gone
             self.trim()
             return was_here
@@ -169,6 +170,17 @@ class Cache:
                 self.every[self.every.index(call)] = by
                 self._stamps[by] = self._stamps.pop(call)
                 self.last = by if self.last is call else self.last
+                self._show()
+
+    def prefer(self, call: Callable) -> None:
+        """Try a program with free sizes, which is used often, before those that nothing has used since it came."""
+        with self._lock:
+            place = self.every.index(call) if call in self.every else -1
+            if place > 0 and self.programs[place].has_free_sizes:
+                born = self._stamps[call].born
+                order = sorted(range(place + 1), key=lambda k: (self._stamps[self.every[k]].time < born and k != place, k))
+                self.programs[:place + 1] = [self.programs[k] for k in order]
+                self.every[:place + 1] = [self.every[k] for k in order]
                 self._show()
 
     def exchange(self, program: Program, by: Program) -> None:

@@ -333,3 +333,16 @@ def test_a_budget_of_bytes_holds_for_thousands_of_calls():
 def test_one_program_stays_in_any_budget():
     static = to_static(lambda x: x * 2, cache_bytes=1)
     assert sizes_of(static, [3, 3, 4, 4]) == 2 and static.cache_info().programs == 1
+
+
+def test_free_sizes_in_front_of_what_nothing_uses_any_more():
+    """A program of one size that is used now and then stays in front: it is the better one."""
+    static = to_static(lambda x: x * 2, backend="numpy")
+    for n in (3, 4, 5, 3):
+        static(np.zeros(n, "f"))
+    sizes = lambda: [p.graph.inputs[0].shape[0] for p in static.dispatcher.cache.programs]  # noqa: E731
+    assert [type(n) is int for n in sizes()] == [True, True, False]
+    for n in range(60):
+        static(np.zeros(6 + n % 2, "f"))
+    assert type(sizes()[1]) is not int and (sizes()[0], sizes()[2]) == (3, 4)
+    assert static(np.zeros(4, "f")).shape == (4,) and static.cache_info().captures == 3
