@@ -134,9 +134,12 @@ class SavedDispatcher(Dispatcher):
             return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
                                   + "; ".join(absent or ["it was not called like this before it was saved"]))
         outcome, failed = max(misfits, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1])))
-        reasons = [outcome.guards[k].describe() for k in failed if k >= 0] or ["another number of arguments"]
-        also = f"; not saved: {'; '.join(absent)}" if absent else ""
+        reasons = [outcome.guards[k].describe() for k in failed if k >= 0]
         call = ", ".join(map(_kind, given)) or "no arguments"
+        if not reasons:
+            return SignatureError(f"no program of the loaded model takes this call with {call}: it was saved for another number or "
+                                  "kind of arguments", hint="give the arguments of the model, by position or by their names there")
+        also = f"; not saved: {'; '.join(absent)}" if absent else ""
         return SignatureError(f"no program of the loaded model takes this call with {call}; "
                               f"the nearest wants {'; '.join(reasons[:3])}{also}",
                               hint="save the model with an input_spec in which sizes that differ are None")

@@ -229,6 +229,7 @@ def test_after_calls_without_a_spec(tmp_path):
             assert_same(run(loaded, loaded, (array(3, 4),)), run(model, model, (array(3, 4),)))
     with pytest.raises(SignatureError, match=r"\(3, 4\) float32"):
         loaded(array(2, 4))
+    assert "another number or kind of arguments\n  hint: give" in str(pytest.raises(SignatureError, loaded, array(3, 4), 2).value)
 
 
 def test_the_model_is_not_called(tmp_path):
