@@ -11,7 +11,7 @@ from chainer.training import Updater
 from . import config
 from .backends.pipelines import pass_levels_of
 from .conversion import levels_of
-from .dispatch.dispatcher import clear_all, enable
+from .dispatch.all_functions import clear_all, enable
 from .errors import SignatureError
 from .lowering.registration import Function
 from .options import Options, count, none_unknown, switch

@@ -9,7 +9,7 @@ import chainer
 from chainer.training import extension
 
 from . import config
-from .dispatch.dispatcher import enable, totals
+from .dispatch.all_functions import enable, totals
 from .errors import SignatureError
 
 #: What is reported, by the names of `StaticFunction.stats`.

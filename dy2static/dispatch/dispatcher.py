@@ -4,11 +4,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import threading
 import types
 import warnings
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterator, Mapping, Optional, Tuple
 
 import chainer
 
@@ -32,7 +31,7 @@ from ..runtime.cache import Cache, Miss, Recent, nearest
 from ..runtime.function_hooks import only_time, seen_as_one_function
 from ..runtime.hooks import stage
 from ..runtime.ledger import Bill, Ledger
-from ..runtime.profile import Profile, TimedCall
+from ..runtime.profile import Profile
 from ..runtime.program import MISS, Program
 from ..runtime.progress import shown
 from ..runtime.signals import RaisedByHandler, handled_outside
@@ -41,30 +40,27 @@ from ..runtime.traceback import calls_as_written
 from ..symbolic.observe import observing
 from ..threads.alive import Alive
 from ..threads.locks import lock
+from .counting import counted
 from .fallback import Fallback
-from .in_parts import InParts, is_bound_once
-from .lookup import Lookup
+from .in_parts import InParts, are_of_one_place, is_bound_once
+from .lookup import Lookup, may_have_changed
 from .pacing import Pacing
 from .postponed import Postponed
+from .profiling import profiled
 from .sizes import Captures, positional
 from .tiers import Tiers
 
 log = logging.getLogger("dy2static")
 
-#: So often a call looks for a program again because another thread changes what the guards look at.
-_MOST_CHANGES = 16
-
-#: All there are, to be told when compilation is turned off or on.
-_dispatchers: "Alive[Dispatcher]" = Alive()
-
 
 class Dispatcher:
     """The programs of one function, and the signatures that run eagerly.
 
-    has_python: whether calls can run eagerly.
+    has_python: whether calls can run eagerly.  all: the dispatchers that there are.
     """
 
     has_python = True
+    all: "ClassVar[Alive[Dispatcher]]" = Alive()
 
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, parts: Optional[Parts] = None):
         check_count(options.input_spec, function)
@@ -86,7 +82,7 @@ class Dispatcher:
         self._capture = Captures(function, options, self.varying, self.observed)
         self._lookup = Lookup(function, options, self.cache, self.varying)
         self.pacing = Pacing(self)
-        _dispatchers.add(self)
+        Dispatcher.all.add(self)
 
     def _part(self, function: types.FunctionType, options: Options, parts: Parts) -> "Dispatcher":
         """The dispatcher of a part of this function, or of a function that is called between its parts.
@@ -96,7 +92,7 @@ class Dispatcher:
         """
         made = Dispatcher(function, options, parts)
         made._capture.begin_with(self._capture)
-        alike = [other for other in (self, *self.in_parts.dispatchers()) if _place_of(other.function) == _place_of(function)]
+        alike = [other for other in (self, *self.in_parts.dispatchers()) if are_of_one_place(other.function, function)]
         whole = next((other.function for other in alike if not parts.is_part(other.function)), function)
         own = [name if is_bound_once(name, whole.__code__) else None for name in positional(function)]
         for other in alike:
@@ -112,7 +108,7 @@ class Dispatcher:
         if not config.ENABLED.value or is_debugging():
             return self.function(*args, **kwargs)
         if hooks.values and not hooks.values.keys().isdisjoint(map(type, (*args, *kwargs.values()))):
-            return self.run(*_with_values(args, kwargs))
+            return self.run(*hooks.with_values(args, kwargs))
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
         self.pacing.missed()
@@ -208,7 +204,7 @@ class Dispatcher:
             with self._lock, handled_outside(), self.budget.ledger.bill() as bill:
                 found, reason = self._lookup.again(args, kwargs)
                 # another thread made it, or a list changed while this one looked
-                known = found is not None and (tries == 0 or _was_changed(tries))
+                known = found is not None and (tries == 0 or may_have_changed(tries))
                 program = found if known else self._compile(args, kwargs, reason, bill)
                 if not known:
                     self._charge(program, signature, bill)
@@ -254,7 +250,7 @@ class Dispatcher:
     def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], known: bool,
              tries: int) -> Any:
         result = self.cache.call_of(program)(args, kwargs)
-        if known or result is MISS and _was_changed(tries):
+        if known or result is MISS and may_have_changed(tries):
             return result
         if result is MISS:
             self.cache.forget(program)
@@ -362,21 +358,13 @@ class Dispatcher:
     def _profiling(self, only: Optional[Program], profile: Profile) -> Iterator[None]:
         """Calls with clocks in place of the others.  Those that are checked stay so."""
         before, self._profile = self._profile, profile if only is None else self._profile
-        try:
-            for program in list(self.cache.programs):
-                call = self.cache.call_of(program)
-                if (only is None or program.guards is only.guards) and type(call) is not CheckedCall:
-                    self.cache.replace(call, profile.timed(program, call))
-            with contextlib.ExitStack() as parts, self.pacing.paused():
+        with profiled(self.cache, only, profile), contextlib.ExitStack() as parts, self.pacing.paused():
+            try:
                 for dispatcher in self.in_parts.dispatchers():
                     parts.enter_context(dispatcher._profiling(None, profile))
                 yield
-        finally:
-            self._profile = before
-            for program in list(self.cache.programs):
-                call = self.cache.call_of(program)
-                if type(call) is TimedCall and call.profile is profile:
-                    self.cache.replace(call, call.call)
+            finally:
+                self._profile = before
 
     def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Explanation:
         """What became of each line, or why the call runs eagerly."""
@@ -394,18 +382,9 @@ class Dispatcher:
 
     def stats(self) -> Dict[str, int]:
         """Counts over all programs."""
-        found = {"captures": self.captures, "fallbacks": self.fallback.count, "programs": len(self.programs),
-                 "refused": len(self.fallback.refused), "as_python": self.pacing.calls}
-        for program in self.programs:
-            for name, count in program.counts.items():
-                found[name] = found.get(name, 0) + count
-        for dispatcher in self.in_parts.dispatchers():
-            for name, count in dispatcher.stats().items():
-                if name not in ("fallbacks", "refused", "as_python"):
-                    found[name] = found.get(name, 0) + count
-        found.update(self.in_parts.stats())
-        found["peak_bytes"] = max([program.peak_bytes for program in self.programs], default=0)
-        return found
+        own = {"captures": self.captures, "fallbacks": self.fallback.count, "programs": len(self.programs),
+               "refused": len(self.fallback.refused), "as_python": self.pacing.calls}
+        return counted(own, self.programs, self.in_parts)
 
     def clear(self) -> None:
         """Forget everything learned."""
@@ -415,44 +394,3 @@ class Dispatcher:
             self._told = False
             for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts, self.pacing):
                 learned.clear()
-
-
-def _place_of(function: types.FunctionType) -> Tuple[str, str]:
-    """What is the same for a function of the user's and its parts."""
-    return function.__code__.co_filename, function.__qualname__
-
-
-def _with_values(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Tuple, Mapping[str, Any]]:
-    """Arguments with arrays in place of what stands for them."""
-    def value(given: Any) -> Any:
-        find = hooks.values.get(type(given))
-        return given if find is None else find(given)
-    return tuple(map(value, args)), {name: value(given) for name, given in kwargs.items()}
-
-
-def _was_changed(tries: int) -> bool:
-    """Whether another thread may have changed, after a program was found or made, what its guards look at."""
-    return tries < _MOST_CHANGES and threading.active_count() > 1
-
-
-def enable(enabled: bool) -> None:
-    """Turn compilation off or on, also for what is compiled already."""
-    config.ENABLED.value = int(enabled)
-    for dispatcher in _dispatchers.all():
-        dispatcher.enable(enabled)
-
-
-def totals() -> Dict[str, int]:
-    """The counts of `Dispatcher.stats` over all functions that are compiled; their parts are counted with them."""
-    found: Dict[str, int] = {}
-    for dispatcher in _dispatchers.all():
-        if dispatcher.in_parts.is_outermost:
-            for name, count in dispatcher.stats().items():
-                found[name] = found.get(name, 0) + count
-    return found
-
-
-def clear_all() -> None:
-    """Let all functions forget what they learned."""
-    for dispatcher in _dispatchers.all():
-        dispatcher.clear()

@@ -30,6 +30,11 @@ def is_bound_once(name: str, code: types.CodeType) -> bool:
     return names.count(name) + (name in code.co_varnames[:code.co_argcount]) <= 1
 
 
+def are_of_one_place(function: types.FunctionType, other: types.FunctionType) -> bool:
+    """Whether two functions are parts of one function of the user's, or it itself."""
+    return function.__code__.co_filename == other.__code__.co_filename and function.__qualname__ == other.__qualname__
+
+
 class InParts:
     """How the calls of one function run in parts.
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import types
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
@@ -30,7 +31,15 @@ from ..runtime.program import Program
 #: The types of what may be inputs of a program.
 _INPUTS = (int, float, str, bytes, *NUMPY_NUMBERS)
 
+#: So often a call looks for a program again because another thread changes what the guards look at.
+_MOST_CHANGES = 16
+
 log = logging.getLogger("dy2static")
+
+
+def may_have_changed(tries: int) -> bool:
+    """Whether another thread may have changed, after a program was found or made, what its guards look at."""
+    return tries < _MOST_CHANGES and threading.active_count() > 1
 
 
 class Lookup:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Set, Tuple
 
 if TYPE_CHECKING:
     from ..capture_context import CaptureContext
@@ -30,6 +30,14 @@ handlers: Dict[str, Callable[..., Any]] = {}
 
 #: What gives the array that an argument stands for, by the type of such arguments: lazy arrays, where those are used.
 values: Dict[type, Callable[[Any], Any]] = {}
+
+
+def with_values(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Tuple, Mapping[str, Any]]:
+    """Arguments with arrays in place of what stands for them."""
+    def value(given: Any) -> Any:
+        find = values.get(type(given))
+        return given if find is None else find(given)
+    return tuple(map(value, args)), {name: value(given) for name, given in kwargs.items()}
 
 
 class Staging(threading.local):

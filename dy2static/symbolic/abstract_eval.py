@@ -294,8 +294,9 @@ def _with_other_numbers(function: Callable[..., Any], template: Tuple[Any, Any],
         -> List[Any]:
     """What was found; the last is that for numbers that alone give another size, as in ``np.arange(-n, 0)``, if there are any."""
     are_numbers = [type(t) in (Tensor, Scalar) and t.shape == () and t.dtype.kind in "if" for t in types]
-    if not any(are_numbers) or any(other[1] != found[0][1] for other in found) or not any(getattr(t, "shape", ()) for t in found[0][1]):
-        return found                                    # what has no size may take long: `math.factorial` of such numbers
+    has_sizes = any(getattr(t, "shape", ()) for t in found[0][1])       # without: `math.factorial` of such numbers takes minutes
+    if not has_sizes or not any(are_numbers) or any(other[1] != found[0][1] for other in found):
+        return found
     made = [t if type(t) is int else stand_in(t, FILLINGS[-1], place) for place, t in enumerate(types)]
     for factor in _OTHER_NUMBERS:
         numbers = [_multiplied(number, factor) if is_number else number for number, is_number in zip(made, are_numbers)]
