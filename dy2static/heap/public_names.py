@@ -7,7 +7,6 @@ import cmath
 import collections
 import contextlib
 import copy
-import ctypes
 import functools
 import heapq
 import itertools
@@ -23,7 +22,7 @@ import sys
 import time
 import types
 import warnings
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import chainer
 import numpy as np
@@ -39,26 +38,6 @@ _MODULES = (
     chainer.backend, chainer.backends.cuda, chainer.utils, chainer.reporter, chainer.initializers, chainer.distributions,
     chainer.dataset, chainer.dataset.convert)
 
-#: Where a dict of a 64-bit CPython before 3.13 has its version, in bytes: a number that every change of the dict replaces.
-_VERSION_OFFSET = 24
-
-
-def _version_in(space: Dict[str, Any]) -> ctypes.c_uint64:
-    return ctypes.c_uint64.from_address(id(space) + _VERSION_OFFSET)
-
-
-def _versions_work() -> bool:
-    """Whether versions of dicts are where they are expected."""
-    if sys.implementation.name != "cpython" or sys.version_info >= (3, 13) or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    space: Dict[str, Any] = {"one": 1}
-    seen = [_version_in(space).value]
-    for change in (lambda: space.update(one=2), lambda: space.update(two=2), lambda: space.pop("one"), lambda: None):
-        change()
-        seen.append(_version_in(space).value)
-    return len(set(seen)) == 4 and seen[-1] == seen[-2]
-
-
 class _Offer:
     """All names of a module, and what those of them that can be called stood for when this was made."""
 
@@ -66,23 +45,18 @@ class _Offer:
         self.module, space = module, vars(module)
         self.names = frozenset(space)
         self.original = {name: value for name, value in space.items() if callable(value)}
-        self._version = _version_in(space) if _HAS_VERSIONS else None
-        self._same_at: Optional[int] = None             # the version at which nothing was found to be replaced
 
     def changes(self) -> List[str]:
         """The names that stand for something else, and those of new callables."""
-        version = None if self._version is None else self._version.value
-        if version is not None and version == self._same_at:
-            return []
-        space = vars(self.module)
-        found = [name for name, value in self.original.items() if space.get(name) is not value]
-        found += [name for name in space.keys() - self.names if callable(space.get(name))]
-        if not found:
-            self._same_at = version
+        space, original = vars(self.module), self.original
+        found = []
+        if not all(map(operator.is_, map(space.get, original), original.values())):     # nearly always they are: no loop of Python's
+            found = [name for name, value in original.items() if space.get(name) is not value]
+        if not self.names.issuperset(space):
+            found += [name for name in space.keys() - self.names if callable(space.get(name))]
         return found
 
 
-_HAS_VERSIONS = _versions_work()
 _OFFERS = tuple(map(_Offer, _MODULES))
 
 _NAMES: Dict[int, List[Name]] = {}

@@ -15,10 +15,8 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("has_versions", sorted({False, public_names._HAS_VERSIONS}))
 @pytest.mark.parametrize("kind", CHANGES)
-def test_changes_of_a_module_are_seen_after_looks_that_found_none(kind, has_versions, monkeypatch):
-    monkeypatch.setattr(public_names, "_HAS_VERSIONS", has_versions)
+def test_changes_of_a_module_are_seen_after_looks_that_found_none(kind):
     module = types.ModuleType("numbers_of_ours")
     vars(module).update(sin=math.sin, cos=math.cos, pi=math.pi)
     offer = public_names._Offer(module)
