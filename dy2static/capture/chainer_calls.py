@@ -117,6 +117,9 @@ class ChainerCalls:
         if not chainer.config.enable_backprop or not required:
             return relied
         own = {id(x._data[0]): x for x in required if isinstance(x, SymbolicVariable) and "source" in x.__dict__}
+        for x in required:                              # leaves that are made here may have been written, too
+            if isinstance(x, SymbolicVariable) and "source" not in x.__dict__ and not x.connected and x._data[0].memory is not None:
+                self.capture.gradients.know_again(x)
         for array in given:
             if id(array) not in own:
                 self.capture.array_writes.by_reference(array)
@@ -235,7 +238,12 @@ class ChainerCalls:
         return SymbolicVariable(self.capture, SymbolicArray(self.capture, value), requires_grad, connected)
 
     def new_variable(self, array: Any, requires_grad: bool) -> SymbolicArray:
-        """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
+        """The array of a Variable that user code makes: a leaf, whatever the array was computed from.
+
+        One that is made here, and that nothing else holds, may be written in place until a function reads it.
+        """
+        if self._is_free(array):
+            return self.capture.array_writes.given(array, OPS["stop_gradient"](array.now()))
         self.capture.array_writes.by_reference(array)
         return self.capture.array_writes.holds(SymbolicArray(self.capture, OPS["stop_gradient"](array.value)), array)
 
@@ -245,11 +253,14 @@ class ChainerCalls:
         An array that is made here, and that nothing else holds, may be written in place afterwards (``parameter.array -= g``): the
         Variable gets the array itself.  Others are kept as they are, and so are those in blocks, which may run again.
         """
-        writes = self.capture.array_writes
-        if self.capture.staging.depth or not writes.is_own(array):
+        if not self._is_free(array):
             return self.new_variable(array, requires_grad)
-        writes.replace_contents(array, OPS["stop_gradient"](array.now()))
+        self.capture.array_writes.replace_contents(array, OPS["stop_gradient"](array.now()))
         return array
+
+    def _is_free(self, array: Any) -> bool:
+        """Whether a Variable may get an array itself, to be written in place: no other has it, whose gradients are its own."""
+        return not self.capture.staging.depth and self.capture.array_writes.is_own(array) and not self.capture.gradients.has(array)
 
 
 class _Typed:

@@ -89,8 +89,10 @@ class Escaping:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         if "made" in variable.__dict__:
             return variable.__dict__["made"].value
-        record = self.record(variable)
+        record, array = self.record(variable), variable._data[0]
         self._check_gradient(variable)
+        if array.shared == "held":
+            array.shared = "kept"                       # what the host sees holds what it does now
         if not record.early:
             arguments = (Hole(0), record.requires_grad, record.connected)
             call = StateCall(make_variable, arguments, {}, as_it_is, "make_variable", single=True)

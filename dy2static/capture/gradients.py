@@ -69,6 +69,10 @@ class Gradients:
         self.variables[variable.value] = variable
         self.stops.add(variable.value)
 
+    def has(self, array: SymbolicArray) -> bool:
+        """Whether a Variable has this very array."""
+        return any(variable._data[0] is array for variable in self.variables.values())
+
     # --- what user code calls ---------------------------------------------------------------------------------------------
 
     def grad(self, outputs: Any, inputs: Any, grad_outputs: Any = None, grad_inputs: Any = None, set_grad: Any = False,

@@ -120,6 +120,7 @@ class Made:
         """It is initialized: this is its array."""
         capture = self.parameters.capture
         whole = SymbolicArray(capture, array)
+        capture.array_writes.filled(whole)
         whole.shared = "kept"                           # the Parameter has it, too
         self.variable.__dict__["_data"] = [whole]
         capture.gradients.note(self.variable)

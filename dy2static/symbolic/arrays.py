@@ -31,8 +31,8 @@ class SymbolicArray:
 
     memory: what it shares with its views, once one of them is written; steps: how it is made from the whole of it;
     seen, where: for which contents, and in which region, its value was made.  shared: None, "kept" if something else may
-    hold it by now, "retained" if a backward may read it.  choice: where it is that of a Variable which a decision chose
-    among others, as `choices.Choice`.
+    hold it by now, "held" if only a Variable does that no function has read, "retained" if a backward may read it.
+    choice: where it is that of a Variable which a decision chose among others, as `choices.Choice`.
     """
 
     __slots__ = ("capture", "_value", "memory", "steps", "seen", "where", "shared", "choice", "__weakref__")

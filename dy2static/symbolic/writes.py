@@ -95,6 +95,9 @@ class ArrayWrites:
     def applied(self, node: chainer.FunctionNode, made: Tuple[Node, ...], given: Sequence[SymbolicArray],
                 outputs: Tuple[Value, ...], connected: bool) -> None:
         """A function of Chainer's got these: its backward may read them.  made: the nodes that it became."""
+        for array in given:
+            if array.shared == "held":
+                array.shared = "kept"
         if not connected:
             return
         operands = tuple([(array, array.now()) for array in given])
@@ -123,6 +126,12 @@ class ArrayWrites:
         """Know an array that is one of these, by a decision."""
         self.serial += 1
         self.views.choose(array, sides, decision, self.serial)
+
+    def given(self, array: SymbolicArray, value: Value) -> SymbolicArray:
+        """A Variable that is made gets an array that `is_own`, of this value: writes are seen in it until a function reads it."""
+        self.replace_contents(array, value)
+        array.shared = "held"
+        return array
 
     def holds(self, made: SymbolicArray, array: SymbolicArray) -> SymbolicArray:
         """A Variable that is made holds an array; ``made`` stands for that, too."""
@@ -253,7 +262,7 @@ class ArrayWrites:
         root, steps = self.views.root(array)
         made = self.views.made.get(id(root))
         return not steps and made is not None and made.source is None and not self.views.perhaps(root) and \
-            len(self.views.group(root)) == 1 and root.shared != "kept"
+            len(self.views.group(root)) == 1 and root.shared not in ("held", "kept")
 
     def replace_contents(self, array: SymbolicArray, value: Value) -> None:
         """Let an array that is no view hold this value, which equals its contents."""

@@ -1,4 +1,6 @@
 """Arrays that are written while something else holds them: Variables, objects, the host, gradients."""
+import copy
+
 import against_eager
 import chainer
 import chainer.functions as F
@@ -245,3 +247,120 @@ def test_an_array_of_the_callers_that_is_added_may_be_kept_by_reference():
             return y
         return compile(f), [holder]
     against_eager.check(make, [lambda: (against_eager.variable(2, 3),)] * 2)
+
+
+def deep(x, w):
+    for _ in range(3):
+        x = F.tanh(F.matmul(x, w) + x)
+    return x
+
+
+def filled_variable(compile, w):
+    def f(x):
+        z, k = chainer.Variable(np.zeros((4, 4), "f")), chainer.Variable(np.ones((4, 4), "f"))
+        z.array[:, 0] = x.array
+        z.array += x.array
+        k.array[1] = 3
+        return deep(z, w) * x + k, z, k
+    return f
+
+
+def filled_under_another_name(compile, w):
+    """The Variable holds the array itself: gradients with respect to it are those of what was written."""
+    def f(x):
+        a = np.zeros((4, 4), "f")
+        z = chainer.Variable(a)
+        a += x.array * 2
+        w.cleargrad()
+        F.sum(deep(z, w) * x).backward()
+        return z.grad, w.grad, z, a, z.array is a
+    return f
+
+
+def detached(compile, w):
+    """What a function gave has a gradient of its own."""
+    def f(x):
+        h = F.tanh(x * w)
+        d, e = chainer.Variable(h.array), chainer.Variable(h.array * 2)
+        e2 = chainer.Variable(e.array)
+        w.cleargrad()
+        F.sum(h * d * e * e2 ** 2).backward()
+        return d.grad, e.grad, e2.grad, w.grad, d.array is h.array
+    return f
+
+
+def one_array_for_two_parameters(compile, w):
+    v, u = chainer.Parameter(floats(4)), chainer.Parameter(floats(4))
+
+    def f(x):
+        a = x.array * 2
+        z = chainer.Variable(a)
+        z.array[0] = 3
+        v.array = u.array = a
+        q = chainer.Variable(a)
+        for p in (v, u, w):
+            p.cleargrad()
+        F.sum(v * 2 * z + u ** 2 * x * q + deep(z * w, w)).backward()
+        return [p.grad for p in (v, u, w, z, q)]
+    return f
+
+
+def filled_in_branches(compile, w):
+    def f(x):
+        z = chainer.Variable(np.zeros((4, 4), "f"))
+        if x.array.sum() > 0:
+            z.array[0] = x.array
+        for i in range(2):
+            if x.array[i] > 0:
+                z.array[i] += 1
+        return deep(z, w), z
+    return f
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("make", [filled_variable, filled_under_another_name, detached, one_array_for_two_parameters, filled_in_branches],
+                         ids=lambda make: make.__name__)
+def test_variables_that_the_call_makes_hold_their_array(make, backend):
+    def program(compile):
+        w = chainer.Parameter(floats(4, 4, seed=3))
+        return compile(make(compile, w)), [w]
+    against_eager.check(program, mixed(), compiled=True, backend=backend)
+
+
+def written_after_it_was_read(compile):
+    w = chainer.Parameter(floats(4, 4, seed=3))
+
+    def f(x):
+        z = chainer.Variable(np.ones((4, 4), "f"))
+        y = deep(z, w) * x
+        z.array[0] = 5
+        return y + deep(z, w)
+    return compile(f), [w]
+
+
+def copied_parameter_is_written(compile):
+    model = chainer.Sequential(chainer.links.Linear(4, 4))
+
+    def f(x):
+        copied = copy.deepcopy(model)
+        copied[0].b.array[...] = 1
+        return deep(copied(x[None]), model[0].W) * x
+    return compile(f), [model]
+
+
+def written_after_it_was_stored(compile):
+    box, w = Box(z=None), chainer.Parameter(floats(4, 4, seed=3))
+
+    def f(x):
+        box.z = z = chainer.Variable(np.zeros((4, 4), "f"))
+        if x.array[0] < -10:
+            raise ValueError
+        z.array[0] = 3
+        return deep(z, w) * x
+    return compile(f), [w, box]
+
+
+@pytest.mark.parametrize("make", [written_after_it_was_read, written_after_it_was_stored, copied_parameter_is_written], ids=lambda make: make.__name__)
+def test_other_writes_into_what_a_variable_holds_are_cuts(make):
+    function = against_eager.check(make, mixed(), backend="numpy")
+    assert function.stats()["cuts"] and function.stats()["fallbacks"] == 0 and function.stats()["programs"]

@@ -10,7 +10,7 @@ from ...heap.heap import Heap
 from ...heap.object_shadows import ShadowBase
 from ...ir.graph import Value
 from ...record.outcome import Event, Outcome
-from ...symbolic.values import SymbolicVariable
+from ...symbolic.values import SymbolicArray, SymbolicVariable
 from ...symbolic.writes import ArrayWrites
 from ..dynamic_shapes import FreeSizes
 from ..value_numbering import ValueNumbering
@@ -102,6 +102,9 @@ class Gradients(gradients.Gradients, Protocol):
 
     def know_again(self, variable: SymbolicVariable) -> None:
         """Know a Variable without creator by what was written into its array."""
+
+    def has(self, array: SymbolicArray) -> bool:
+        """Whether a Variable has this very array."""
 
     def out_of_reach(self, values: Collection[Value]) -> Set[Value]:
         """What is made outside of branches and loops, and no gradient of these values goes through."""
