@@ -32,7 +32,7 @@ from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length
 from ..symbolic.lists import StagedList
 from ..symbolic.sums import total
-from ..symbolic.texts import check_format, is_unknown_error
+from ..symbolic.texts import check_format, is_unknown_error, with_numbers
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .classes import TEXT
 from .handlers import warned
@@ -84,8 +84,10 @@ class BuiltinCalls:
             args = (list(args[0]),)
             found: Any = args[0]
         else:
+            args = tuple(map(with_numbers, args))
             found = (*args, *kwargs.values())
-        if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) for x in found):
+        if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) or type(x) is tuple and any(map(is_symbolic, x))
+               for x in found):
             if getattr(function, "__name__", "") == "format":
                 check_format(function, args, kwargs)
             made = self.capture.host.call(function, args, kwargs)

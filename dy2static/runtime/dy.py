@@ -351,7 +351,7 @@ def item(container: Any, index: Any) -> Any:
 
 def format_(value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
-    if type(value) in symbolic_types or type(spec) in symbolic_types or isinstance(value, Exception):
+    if type(value) in symbolic_types or type(spec) in symbolic_types or isinstance(value, (Exception, tuple)):
         result = _staged("format_", value, spec, conversion)
         if result is not NotImplemented:
             return result
@@ -389,7 +389,7 @@ def dict_(*pairs: Tuple[Any, Any]) -> Any:
 def percent(template: str, values: Any) -> Any:
     """``template % values``."""
     given = values if type(values) is tuple else values.values() if type(values) is dict else (values,)
-    if any(type(part) in symbolic_types or isinstance(part, Exception) for part in given):
+    if any(type(part) in symbolic_types or isinstance(part, (Exception, tuple)) for part in given):
         result = _staged("percent", template, values)
         if result is not NotImplemented:
             return result

@@ -14,6 +14,8 @@ from ..threads.quiet import quiet
 from .abstract_eval import stand_in
 from .host_objects import SymbolicObject
 from .known_texts import SymbolicText, TextKeyed, is_expression
+from .size_trials import without_sizes
+from .sizes import Shape
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 
 #: Of what is a part of texts, what can be asked for its text: nobody else's code runs.
@@ -65,10 +67,17 @@ def is_unknown_error(value: Any) -> bool:
     return isinstance(value, BaseException) and any(is_symbolic(part) for part in value.args)
 
 
+def with_numbers(value: Any) -> Any:
+    """The value with numbers of the graph for sizes that are not known, if it is a size or a shape."""
+    return tuple(map(without_sizes, value)) if type(value) is Shape else without_sizes(value)
+
+
 def _is_unknown(capture: CaptureContext, value: Any) -> bool:
     """Whether the text of a value is known at run time only."""
     if type(value) is SymbolicScalar:
         return value.text is None
+    if type(value) is tuple:
+        return any(type(part) is SymbolicScalar and part.text is None for part in value)
     return type(value) in (SymbolicArray, SymbolicObject) and getattr(value, "value", None) not in capture.known or \
         isinstance(value, SymbolicVariable) or is_unknown_error(value)
 
@@ -77,6 +86,7 @@ def format_(capture: CaptureContext, value: Any, spec: str = "", conversion: str
     """``f"{value!conversion:spec}"``."""
     if type(value) is SymbolicText and not spec and conversion in ("", "s"):
         return value
+    value = with_numbers(value)
     unknown = _is_unknown(capture, value)
     if not unknown and (is_expression(value) and type(spec) is str or is_expression(spec)):
         return capture.texts.call(format_value, (value, spec, conversion))
@@ -94,6 +104,7 @@ def fstring(capture: CaptureContext, *parts: Any) -> Any:
 
 def percent(capture: CaptureContext, template: str, values: Any) -> Any:
     """``template % values``."""
+    values = tuple(map(with_numbers, values)) if type(values) is tuple else with_numbers(values)
     given: Tuple = values if type(values) is tuple else tuple(values.values()) if type(values) is dict else (values,)
     if not any(_is_unknown(capture, value) for value in given):
         return capture.texts.call(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \

@@ -80,3 +80,17 @@ def test_grids():
     for n in SIZES:
         assert called(static, n) == called(function, n)
     assert static.cache_info().captures == 3
+
+
+def test_texts(capsys):
+    def function(x):
+        n = x.shape[0]
+        print(f"{n} rows", x.shape)
+        return x * 2, (f"{n:03d} {n // 2!r} {x.shape}", "%d of %s" % (n, x.shape), "{} {}".format(n, x.shape), str(x.shape), str(n))
+
+    static = to_static(function, backend="numpy")
+    for n in SIZES:
+        assert called(static, n) == called(function, n)
+        first, second = capsys.readouterr().out.splitlines()
+        assert first == second
+    assert static.cache_info().captures == 3
