@@ -50,7 +50,7 @@ class _Offer:
         """The names that stand for something else, and those of new callables."""
         space, original = vars(self.module), self.original
         found = []
-        if not all(map(operator.is_, map(space.get, original), original.values())):     # nearly always they are: no loop of Python's
+        if not all(map(operator.is_, map(space.get, original), original.values())):     # nearly always they are
             found = [name for name, value in original.items() if space.get(name) is not value]
         if not self.names.issuperset(space):
             found += [name for name in space.keys() - self.names if callable(space.get(name))]
