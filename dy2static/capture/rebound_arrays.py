@@ -1,7 +1,7 @@
 """Variables of the user's that are given another array: ``parameter.array = a``."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Type
 
 from ..errors import Location
 from ..heap.locations import user_location
@@ -62,6 +62,15 @@ class ReboundArrays:
         for known in self._rebound.values():
             known.stored = known.given
         return found
+
+    def written_back(self) -> Tuple[SymbolicArray, ...]:
+        """The arrays that were last written back, by Variable."""
+        return tuple([known.stored for known in self._rebound.values()])
+
+    def set_written_back(self, stored: Sequence[SymbolicArray]) -> None:
+        """Undo what a block has written back: ``stored`` was so before it.  In a block no Variable gets another array."""
+        for known, array in zip(self._rebound.values(), stored):
+            known.stored = array
 
     def start_again(self) -> None:
         """As before the function was called."""

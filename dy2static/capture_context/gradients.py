@@ -93,6 +93,12 @@ class ReboundArrays(Protocol):
     def assign(self, variable: SymbolicVariable, name: str, item: Any) -> None:
         """``variable.array = item``."""
 
+    def written_back(self) -> Tuple[SymbolicArray, ...]:
+        """The arrays that were last written back, by Variable."""
+
+    def set_written_back(self, stored: Sequence[SymbolicArray]) -> None:
+        """Undo what a block has written back: ``stored`` was so before it."""
+
 
 class MadeParameters(Protocol):
     """Parameters that are made inside."""

@@ -62,6 +62,7 @@ class Snapshot:
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
         self.gradients = {id(kept): (kept, kept.gradient, kept.before, kept.stored_scale) for kept in capture.grad_state.places}
+        self.rebound = capture.rebound_arrays.written_back()
         self._found: Dict[int, Any] = {}
         self._reach([*roots, *capture.heap.containers, *[cell.shadow for cell, _ in self.cells]])
 
@@ -126,6 +127,7 @@ class Snapshot:
                 _, _, kept.before, kept.stored_scale = self.gradients[id(kept)]
         for memory in self.capture.array_writes.memories:
             memory.stored = self.memories[id(memory)][2] if id(memory) in self.memories else memory.initial
+        self.capture.rebound_arrays.set_written_back(self.rebound)
 
     def _check_fixed(self) -> None:
         """Stop if something changed that cannot be put back."""

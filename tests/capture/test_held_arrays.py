@@ -364,3 +364,23 @@ def written_after_it_was_stored(compile):
 def test_other_writes_into_what_a_variable_holds_are_cuts(make):
     function = against_eager.check(make, mixed(), backend="numpy")
     assert function.stats()["cuts"] and function.stats()["fallbacks"] == 0 and function.stats()["programs"]
+
+
+def checked_after_the_update(compile):
+    w, v = (chainer.Parameter(floats(4, seed=seed)) for seed in (3, 4))
+
+    def f(x):
+        w.array = w.array - 0.1 * x.array[:4]
+        if x.array[0] > 10:
+            raise ValueError("it grows")
+        v.array = w.array
+        if np.isnan(w.array).any():
+            raise FloatingPointError("it has no value")
+        return F.sum(x)
+    return compile(f), [w, v]
+
+
+def test_an_array_given_before_something_that_may_raise_stays():
+    """The program writes it back before it raises, and at the end where it does not."""
+    calls = [lambda: floats(4, seed=1), lambda: np.full(4, np.nan, "f"), lambda: floats(4, seed=2), lambda: floats(4, seed=2) + 20]
+    against_eager.check(checked_after_the_update, [lambda make=make: (chainer.Variable(make()),) for make in calls], backend="numpy")
