@@ -1,12 +1,14 @@
 """Numbers whose size decides what NumPy gives: guarded where a call of the program brings them, checked where it computes them."""
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 from ..heap.locations import user_location
 from ..ir.dims import Dim
 from ..ir.graph import Value
-from ..ir.types import Tensor
+from ..ir.types import Scalar, Tensor
+from ..library_facts.python import symbols
 from ..lowering.checked_range import within
 from ..runtime.array_writes import write_by_numpy
 from ..runtime.checked_range import SEEN
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 #: So often a number that only the run knows may turn out to be of another size before calls run eagerly.
 _MOST_SURPRISES = 2
+
+#: What gives numbers of NumPy's for such: a size, which is tried as an int, would not show that.
+_OF_NUMBERS = frozenset((*symbols("binary", "comparison", "unary"), abs, operator.abs, divmod, round))
 
 _HINT = "compute with an array of the dtype that is wanted, or convert the result with astype"
 
@@ -37,7 +42,8 @@ class NumberChecks:
 
         Numbers on whose sizes the types of the results depend are guarded, or replaced by checked ones.
         """
-        types = [self.capture.dimensions.get(v, v.type) for v in operands]
+        sizes = self.capture.dimensions
+        types = [v.type if function in _OF_NUMBERS and _is_of_numpy(v) else sizes.get(v, v.type) for v in operands]
         if not any(kind_of(v.type) for v in operands):
             return types, None
         likes = [self._like(v, name, i, operands) if kind_of(v.type) and not isinstance(t, Dim) else v.type
@@ -106,6 +112,10 @@ class NumberChecks:
         if value in self.capture.dimensions:
             self.capture.dimensions[checked] = self.capture.dimensions[value]
         return checked
+
+
+def _is_of_numpy(value: Value) -> bool:
+    return isinstance(value.type, Scalar) and value.type.kind == "numpy"
 
 
 def _is_size_within(type_: Any, interval: Interval) -> bool:

@@ -1,6 +1,7 @@
 """Items of Python's containers, chosen by numbers that only the run knows."""
 from __future__ import annotations
 
+import numbers
 import operator
 from typing import Any, Callable, List, Optional
 
@@ -124,7 +125,7 @@ def got(capture: CaptureContext, method: Callable, key: Any, default: Any = None
 
 
 def _of_dict(container: dict, number: Any, otherwise: Optional[Callable[[], Any]] = None) -> Any:
-    keys = [key for key in container if isinstance(key, (bool, int))]
+    keys = [key for key in container if isinstance(key, (numbers.Number, np.bool_))]     # `{4.0: x}` has a 4
 
     def raising() -> Any:
         raise KeyError(number)

@@ -53,7 +53,7 @@ class Size(Dim):
 
     @property
     def __class__(self) -> type:
-        return int
+        return int if self.dtype_of_number is None else self.dtype_of_number.type
 
     def __index__(self) -> int:
         self.capture.abort("a size that is known at run time only decides something here", sizes=self.symbols)
@@ -81,14 +81,17 @@ class Size(Dim):
         return float(self.__index__())
 
     def __eq__(self, other: Any) -> Any:
-        if isinstance(other, (int, Dim)):
+        if isinstance(other, (int, np.integer, Dim)):
             known = equal(self.plain, _plain(other))
-            return self.number == _number(other) if known is None else known
+            if known is not None:
+                return known if type(_one(self)) is type(_one(other)) is int else np.bool_(known)
+        if isinstance(other, (int, float, complex, np.number, np.bool_, Dim)):
+            return self.number == _number(other)
         return NotImplemented
 
     def __ne__(self, other: Any) -> Any:
         same = self.__eq__(other)
-        return not same if isinstance(same, bool) and type(same) is bool else \
+        return not same if type(same) is bool else np.bool_(not same) if type(same) is np.bool_ else \
             same if same is NotImplemented else self.number != _number(other)
 
 
@@ -164,14 +167,15 @@ def _arithmetic(name: str) -> Tuple[Callable, Callable]:
     return forward, backward
 
 
-def _remainder() -> Tuple[Callable, Callable]:
-    """``%``, which the run computes where the divisor may be zero, so that it fails as in Python."""
-    (forward, backward), (of_number, by_number) = _arithmetic("mod"), _delegated("mod")
+def _division(name: str) -> Tuple[Callable, Callable]:
+    """``//`` or ``%``, which the run computes where the divisor may be zero: then it raises, or, of NumPy's numbers, warns."""
+    (forward, backward), (of_number, by_number) = _arithmetic(name), _delegated(name)
 
-    def may_be_zero(divisor: Any) -> bool:
-        return isinstance(divisor, (int, np.integer, Dim)) and equal(_plain(divisor), 0) is not False
-    return (lambda self, other: (of_number if may_be_zero(other) else forward)(self, other),
-            lambda self, other: (by_number if may_be_zero(self) else backward)(self, other))
+    def needs_run(self: Size, other: Any, divisor: Any) -> bool:
+        is_whole = isinstance(other, (int, np.integer, Dim)) and equal(_plain(divisor), 0) is not False
+        return is_whole and (name == "mod" or type(_one(self)) is not int or type(_one(other)) is not int)
+    return (lambda self, other: (of_number if needs_run(self, other, other) else forward)(self, other),
+            lambda self, other: (by_number if needs_run(self, other, self) else backward)(self, other))
 
 
 def _delegated(name: str) -> Tuple[Callable, Callable]:
@@ -210,7 +214,8 @@ def _and(self: Size, other: Any) -> Any:
 
 
 def _install_operators() -> None:
-    made = {**{name: _arithmetic(name) for name in ("add", "sub", "mul", "floordiv")}, "mod": _remainder(),
+    made = {**{name: _arithmetic(name) for name in ("add", "sub", "mul")},
+            **{name: _division(name) for name in ("floordiv", "mod")},
             **{name: _delegated(name) for name in ("truediv", "pow", "or_", "xor")},
             **{name: _shift(name) for name in ("lshift", "rshift")}, "and_": (_and, _and)}
     for name, (forward, backward) in made.items():

@@ -17,6 +17,8 @@ NUMBERS = (
 #: What is of NumPy's type, since one of the operands is.
 OF_NUMPY = (
     lambda n: (n * np.int64(3), np.int64(3) * n, n - np.int32(3), n // np.int64(2), np.int64(20) // n, n % np.int64(3), -(n * np.int64(2))),
+    lambda n: (abs(n * np.int32(3)), *divmod(n, n + np.int64(2)), (n + np.int64(1)) ** 2, n * np.int64(2) == n * 2, n + np.int64(1) > 4,
+               np.int64(2) * n != 4),
     lambda n: (np.int64(2) * n > 1, int(n * np.int64(3)), max(n * np.int64(2), 5), (n + np.int64(1)) / 2, np.ones(n * np.int64(2)).sum()),
 )
 
@@ -56,6 +58,42 @@ def test_with_integers_of_numpy(numbers):
         (_, mine, scaled), (_, eager, expected) = static(x), function(x)
         assert mine == eager and list(map(type, mine)) == list(map(type, eager)) and scaled.dtype == expected.dtype
     assert static.cache_info().captures <= 4
+
+
+#: What sizes are equal to: numbers of all kinds.
+EQUAL = (
+    lambda n: (n == 4.0, 4.0 == n, n == np.int64(4), np.int32(4) == n, n != np.int8(4), n == np.float32(4), n != 4.5),
+    lambda n: (n in [np.int64(4), 3], n == "4", n == None),                                                       # noqa: E711
+    lambda n: (n in (4.0, 2), "four" if n == np.int64(4) else "other"),
+    lambda n: ((n, 2) == (np.int64(4), 2.0), [n] != [4.0]),
+    lambda n: ({4.0: "four", 3.0: "three", "2": "text"}.get(n),),
+    lambda n: ({np.int64(4): "four", np.float32(5): "five"}[n] if n in (4, 5) else None,),
+    lambda n: (isinstance(n, int), isinstance(n * np.int64(2), int), isinstance(n * np.int64(2), np.integer), type(n - np.int32(1))),
+)
+
+
+@pytest.mark.parametrize("numbers", EQUAL)
+def test_a_size_equals_what_its_number_equals(numbers):
+    """Python asks the other operand, which would say that it is another object."""
+    def function(x):
+        return x * 2, numbers(x.shape[0])
+
+    static = to_static(function, backend="numpy")
+    for n in SIZES:
+        x = chainer.Variable(np.ones((n, 2), "f"))
+        mine, eager = static(x)[1], function(x)[1]
+        assert mine == eager and list(map(type, mine)) == list(map(type, eager))
+    assert static.cache_info().captures <= 4
+
+
+def test_floors_by_zero_of_numpy(recwarn):
+    def function(x):
+        return x * 2, (x.shape[0] + np.int64(1)) // (x.shape[0] - 5)
+
+    static = to_static(function, backend="numpy")
+    for n in (7, 8, 9, 5, 4):
+        assert called(static, n) == called(function, n)
+    assert len([warning for warning in recwarn if "divide by zero" in str(warning.message)]) == 2
 
 
 def test_remainders_of_zero():
