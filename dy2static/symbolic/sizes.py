@@ -106,7 +106,7 @@ class Shape(tuple):
             return False
         answers = [a == b for a, b in zip(self, other)]
         unknown = [answer for answer in answers if not isinstance(answer, (bool, np.bool_)) or type(answer) not in _TRUTHS]
-        if any(answer is False for answer in answers):
+        if any(type(answer) in _TRUTHS and not answer for answer in answers):
             return False
         return all(map(bool, unknown))
 

@@ -86,6 +86,17 @@ def test_a_size_equals_what_its_number_equals(numbers):
     assert static.cache_info().captures <= 4
 
 
+def test_a_shape_equals_numbers_of_numpy():
+    def function(x):
+        known = tuple(np.array([4, 3])), (np.int64(4), np.int64(2)), (4, np.int64(3)), (4.0, 2.0)
+        return x * 2, [x.shape == shape for shape in known]
+
+    static = to_static(function, backend="numpy")
+    for n in SIZES:
+        assert called(static, n) == called(function, n)
+    assert static.cache_info().captures == 3
+
+
 def test_floors_by_zero_of_numpy(recwarn):
     def function(x):
         return x * 2, (x.shape[0] + np.int64(1)) // (x.shape[0] - 5)
