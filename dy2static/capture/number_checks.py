@@ -1,13 +1,13 @@
 """Numbers whose size decides what NumPy gives: guarded where a call of the program brings them, checked where it computes them."""
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 from ..heap.locations import user_location
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import Scalar, Tensor
+from ..library_facts.by_name import known_as
 from ..library_facts.python import symbols
 from ..lowering.checked_range import within
 from ..runtime.array_writes import write_by_numpy
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_SURPRISES = 2
 
 #: What gives numbers of NumPy's for such: a size, which is tried as an int, would not show that.
-_OF_NUMBERS = frozenset((*symbols("binary", "comparison", "unary"), abs, operator.abs, divmod, round))
+_OPERATORS, _OF_NUMBERS = symbols("binary", "comparison", "unary"), known_as("numbers")
 
 _HINT = "compute with an array of the dtype that is wanted, or convert the result with astype"
 
@@ -42,8 +42,8 @@ class NumberChecks:
 
         Numbers on whose sizes the types of the results depend are guarded, or replaced by checked ones.
         """
-        sizes = self.capture.dimensions
-        types = [v.type if function in _OF_NUMBERS and _is_of_numpy(v) else sizes.get(v, v.type) for v in operands]
+        sizes, is_computing = self.capture.dimensions, function in _OPERATORS or name in _OF_NUMBERS
+        types = [v.type if is_computing and _is_of_numpy(v) else sizes.get(v, v.type) for v in operands]
         if not any(kind_of(v.type) for v in operands):
             return types, None
         likes = [self._like(v, name, i, operands) if kind_of(v.type) and not isinstance(t, Dim) else v.type
