@@ -74,6 +74,14 @@ class SizeHistory:
         self.captures, self.restricted, self.families = [], Restrictions(), {}
         self.has_orders = self.leaves_orders = False
 
+    def learned(self) -> Dict[str, Any]:
+        """What is known now, for `restore`."""
+        return {**vars(self), "families": dict(self.families)}
+
+    def restore(self, learned: Mapping[str, Any]) -> None:
+        """Know again what was known then."""
+        vars(self).update(learned)
+
     def leave_orders(self) -> bool:
         """Leave it to Python to put items into an order by sizes; False if there is none, or that is so already."""
         if not self.has_orders or self.leaves_orders:

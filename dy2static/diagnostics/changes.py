@@ -118,6 +118,15 @@ class Varying(set):
         for kind, path in list(other.refused):
             self.refused.update([(kind, place) for place in moved({path})])
 
+    def learned(self) -> Tuple[Set[Tuple], ...]:
+        """What is relied on and what is not, for `restore`."""
+        return set(self.fixed), set(self.loose), set(self.refused)
+
+    def restore(self, learned: Tuple[Set[Tuple], ...]) -> None:
+        """Rely again on what was relied on then."""
+        fixed, self.loose, self.refused = learned
+        self.fixed |= fixed
+
     def note(self, guards: Sequence[PathGuard]) -> None:
         """Note that the values of these guards have changed."""
         for guard in guards:

@@ -47,6 +47,7 @@ from .lookup import Lookup, may_have_changed
 from .pacing import Pacing
 from .postponed import Postponed
 from .profiling import profiled
+from .refusals import Refusals
 from .sizes import Captures, positional
 from .tiers import Tiers
 
@@ -75,12 +76,13 @@ class Dispatcher:
         self.in_parts = InParts(function, options, self._part, parts)
         self.budget = CaptureBudget(self.cache, self.in_parts.parts.ledger)
         self._profile: Optional[Profile] = None
-        self._told = False                              # that captures do not pay
-        self._lock = lock()
+        self.is_told = False                            # that captures do not pay
+        self.lock = lock()
         self.fallback = Fallback(function, options, parts is not None)
-        self.tiers = Tiers(options, self.cache, self.budget, self._lock, self._no_tier)
-        self._capture = Captures(function, options, self.varying, self.observed)
-        self._lookup = Lookup(function, options, self.cache, self.varying)
+        self.tiers = Tiers(options, self.cache, self.budget, self.lock, self._no_tier)
+        self.sizes = Captures(function, options, self.varying, self.observed)
+        self.lookup = Lookup(function, options, self.cache, self.varying)
+        self.refusals = Refusals(self)
         self.pacing = Pacing(self)
         Dispatcher.all.add(self)
 
@@ -91,7 +93,7 @@ class Dispatcher:
         stop in it where they do in this function.
         """
         made = Dispatcher(function, options, parts)
-        made._capture.begin_with(self._capture)
+        made.sizes.begin_with(self.sizes)
         alike = [other for other in (self, *self.in_parts.dispatchers()) if are_of_one_place(other.function, function)]
         whole = next((other.function for other in alike if not parts.is_part(other.function)), function)
         own = [name if is_bound_once(name, whole.__code__) else None for name in positional(function)]
@@ -111,6 +113,9 @@ class Dispatcher:
             return self.run(*hooks.with_values(args, kwargs))
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
+        result = self.refusals.serve(args, kwargs)
+        if result is not MISS:
+            return result
         self.pacing.missed()
         signature = signature_of(args, kwargs) if self.in_parts.is_used or self.fallback.refused else None
         if self.in_parts.takes(signature):
@@ -131,41 +136,32 @@ class Dispatcher:
             self.cache.missed += 1
             return self.fallback.run(args, kwargs)
         signature = signature or signature_of(args, kwargs)
-        may_refuse = verdict is Verdict.PAUSE or self.budget.is_suspicious or self._is_in_vain(verdict)
-        if verdict is not Verdict.SHORT and may_refuse and self._refuses(verdict, args, kwargs) or verdict is Verdict.CAPTURE:
+        if self._refuses(verdict, args, kwargs) or verdict is Verdict.CAPTURE:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
-        with self._lock:                                # another thread may capture, and reads what varies
-            reason = self._lookup.again(args, kwargs)[1]
+        with self.lock:                                 # another thread may capture, and reads what varies
+            reason = self.lookup.again(args, kwargs)[1]
         self.cache.note(Miss(reason, "runs eagerly, as do the next: captures do not pay"))
         return self.fallback.run(args, kwargs)
 
-    def _is_in_vain(self, verdict: Verdict) -> bool:
-        """Whether it has been tried already if captures pay after many calls, and no program has been needed again."""
-        return verdict is Verdict.TRIAL and self._told and not self.budget.useful
-
     def _refuses(self, verdict: Verdict, args: Tuple, kwargs: Mapping[str, Any]) -> bool:
-        """Leave what keeps changing to Python, where that is possible: begin again, with the programs that were needed again.
+        if not self.refusals.may_refuse(verdict):
+            return False
+        with self.lock:
+            return self.refusals.refuse(verdict, args, kwargs)
 
-        Contents of arrays may come back in the next epoch: outside of parts these are left where captures would pause, and few have
-        done so.  Those that have keep their programs.
-        """
-        is_part = not self.in_parts.is_outermost
-        is_last = verdict is Verdict.PAUSE or self._is_in_vain(verdict)
-        contents = is_last and (is_part or self.budget.is_rarely_useful)
-        with self._lock:
-            if not self.options.allows_parts or not (self._capture.leave_orders() or
-                                                     self._lookup.refuse(args, kwargs, is_last, is_part, contents)):
-                return False
-            self.budget.begin_again()
-            return True
+    def take_back(self, kept: Mapping[Program, Any]) -> None:
+        """Use programs again that were taken out when something was left to Python."""
+        self.budget.go_on(kept)
+        for program in kept:
+            self.cache.put(program, self._call_of(program))
 
     def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """Captured for once, after many calls that ran eagerly; the first time, a warning tells what keeps changing."""
-        told = self._told or not self.budget.is_hopeless
-        self._told |= not told
-        changes = [] if told else changes_of(self.function, *nearest(self._lookup.misfits(args, kwargs)), args, kwargs)
+        told = self.is_told or not self.budget.is_hopeless
+        self.is_told |= not told
+        changes = [] if told else changes_of(self.function, *nearest(self.lookup.misfits(args, kwargs)), args, kwargs)
         captures = self.budget.captures
         try:
             with contextlib.nullcontext({}) if told else noting_reads() as places:
@@ -201,8 +197,8 @@ class Dispatcher:
         # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
         reason = ""
         try:
-            with self._lock, handled_outside(), self.budget.ledger.bill() as bill:
-                found, reason = self._lookup.again(args, kwargs)
+            with self.lock, handled_outside(), self.budget.ledger.bill() as bill:
+                found, reason = self.lookup.again(args, kwargs)
                 # another thread made it, or a list changed while this one looked
                 known = found is not None and (tries == 0 or may_have_changed(tries))
                 program = found if known else self._compile(args, kwargs, reason, bill)
@@ -297,7 +293,7 @@ class Dispatcher:
     def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str, bill: Bill) -> Program:
         check_arguments(self.options.input_spec, positional(self.function), args, kwargs)
         with shown(f"compiling {self.function.__qualname__}"):
-            program = self._entered(self._capture.program(self.tiers.first, args, kwargs, bill))
+            program = self._entered(self.sizes.program(self.tiers.first, args, kwargs, bill))
         self.captures += 1
         if self.options.verbosity_now >= 1:
             log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
@@ -342,8 +338,8 @@ class Dispatcher:
             if not program.diagnose(args, kwargs):
                 return program
         try:
-            with self._lock:
-                return self._compile(args, kwargs, self._lookup.again(args, kwargs)[1], Bill(Ledger()))
+            with self.lock:
+                return self._compile(args, kwargs, self.lookup.again(args, kwargs)[1], Bill(Ledger()))
         except CaptureAborted as stop:
             failed = stop
         how = "runs in parts" if self.in_parts.is_used else "runs eagerly"
@@ -388,9 +384,10 @@ class Dispatcher:
 
     def clear(self) -> None:
         """Forget everything learned."""
-        with self._lock:
+        with self.lock:
             self.cache.clear()
             self.budget.clear()
-            self._told = False
-            for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts, self.pacing):
+            self.is_told = False
+            for learned in (self.sizes, self.varying, self.observed, self.postponed, self.fallback, self.in_parts, self.refusals,
+                            self.pacing):
                 learned.clear()

@@ -35,6 +35,14 @@ class Fallback:
         for learned in (self.refused, self._errors, self._idle, self._warned):
             learned.clear()
 
+    def learned(self) -> Tuple[Dict, ...]:
+        """What is refused now, for `restore`."""
+        return dict(self.refused), dict(self._errors), dict(self._idle)
+
+    def restore(self, learned: Tuple[Dict, ...]) -> None:
+        """Refuse what was refused then."""
+        self.refused, self._errors, self._idle = learned
+
     @calls_as_written
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """The call, as the function was written."""

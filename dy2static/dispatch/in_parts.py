@@ -96,6 +96,16 @@ class InParts:
             self.parts.clear()
             self._told.clear()
 
+    def learned(self) -> Tuple[Any, ...]:
+        """What is known now, for `restore`."""
+        return self.parts.learned(), self._pays, dict(self._signatures), dict(self._idle)
+
+    def restore(self, learned: Tuple[Any, ...]) -> None:
+        """Run those calls in parts that did so then, and no others."""
+        parts, self._pays, self._signatures, self._idle = learned
+        self.parts.restore(parts)
+        self._divided = None
+
     def takes(self, signature: Tuple) -> bool:
         """Whether calls of a signature run in parts."""
         return signature in self._signatures or self._takes_all

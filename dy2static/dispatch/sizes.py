@@ -45,6 +45,14 @@ class Captures:
         """Let captures stop where items are put into an order by sizes; False if that cannot help."""
         return self._history.leave_orders()
 
+    def learned(self) -> Dict[str, Any]:
+        """What is known of sizes now, for `restore`."""
+        return self._history.learned()
+
+    def restore(self, learned: Mapping[str, Any]) -> None:
+        """Know again what was known then."""
+        self._history.restore(learned)
+
     def program(self, backend: Backend, args: Tuple, kwargs: Mapping[str, Any], bill: Bill) -> Program:
         """A program for these arguments; with free sizes where those differ from call to call, if that can be.
 

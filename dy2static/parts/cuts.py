@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 import gast
 
@@ -67,6 +67,25 @@ class Known:
             self.stop = None
             for learned in (self.found, self._lines, self._spots, self._ends, self._plain, self._cuts):
                 learned.clear()
+
+    def learned(self) -> Tuple[Any, ...]:
+        """What is known now, for `restore`."""
+        with self.lock:
+            by_file = [{file: set(places) for file, places in known.items()} for known in self._by_file()]
+            return self.stop, list(self.found), dict(self._cuts), by_file
+
+    def restore(self, learned: Tuple[Any, ...]) -> None:
+        """Know no more than was known then."""
+        with self.lock:
+            self.clear()
+            self.stop, found, cuts, by_file = learned
+            self.found.extend(found)
+            self._cuts.update(cuts)
+            for known, places in zip(self._by_file(), by_file):
+                known.update(places)
+
+    def _by_file(self) -> Tuple[Dict[str, Set], ...]:
+        return self._lines, self._spots, self._ends, self._plain
 
     def of(self, function: types.FunctionType, tree: gast.FunctionDef) -> Cuts:
         """The cuts in one function."""

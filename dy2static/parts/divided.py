@@ -72,6 +72,25 @@ class Parts:
                             self._routing):
                 learned.clear()
 
+    def learned(self) -> Tuple[Any, ...]:
+        """What is known now, for `restore`."""
+        with self.known.lock:
+            parts = {function: frozenset(parts) for function, parts in self._parts.items()}
+            return self.known.learned(), parts, weakref.WeakSet(self._routes)
+
+    def restore(self, learned: Tuple[Any, ...]) -> None:
+        """Know no more cuts, and have no more parts, than then."""
+        known, parts, routes = learned
+        with self.known.lock:
+            self.known.restore(known)
+            for function, made in list(self._parts.items()):
+                for key in made.keys() - parts.get(function, ()):
+                    del made[key]
+            for function in set(self._routes) - set(routes):
+                del self._routes[function]
+                self._idle.pop(function, None)
+                self._made.pop(function.__code__, None)
+
     def all(self) -> Tuple[Part, ...]:
         """The parts that are in use, in the order of the source."""
         with self.known.lock:

@@ -72,12 +72,23 @@ class CaptureBudget:
         self._sweep = sys.maxsize
         self._charges: Dict[Program, "_Paying"] = {}
 
-    def begin_again(self) -> None:
-        """Drop the programs that are not known to be needed again, and forget everything else but the seconds."""
-        for program, paying in list(self._charges.items()):
-            if not paying.needed:
-                self.cache.forget(program)
+    def begin_again(self) -> "Dict[Program, _Paying]":
+        """Take out the programs that are not known to be needed again, and forget everything else but the seconds."""
+        taken = {program: paying for program, paying in list(self._charges.items())
+                 if not paying.needed and self.cache.take_out(program)}
         self.clear()
+        return taken
+
+    def go_on(self, taken: "Dict[Program, _Paying]") -> None:
+        """Count programs that were taken out again: calls that such programs serve have come back."""
+        with self._lock:
+            self.spent = 0.0
+            self.captures += len(taken)
+            self._charges.update(taken)
+            for paying in taken.values():
+                paying.born = self.misses - _LATER
+                if paying.left < _USES:
+                    self._note_needed(paying)
 
     @property
     def remaining(self) -> int:
@@ -199,13 +210,16 @@ class _Paying:
         self.call: Any = None
         self.seconds = 0.0
 
+    def count(self, seconds: float) -> None:
+        """Count a call that took so long."""
+        self.left, self.seconds = self.left - 1, seconds
+        self.bill.used(seconds)
+
     def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         begun = clock.now()
         result = self.call(args, kwargs)
         if result is not MISS:
-            self.left -= 1
-            self.seconds = clock.now() - begun
-            self.bill.used(self.seconds)
+            self.count(clock.now() - begun)
             if not self.needed and self.budget.misses - self.born >= _LATER:
                 self.budget._note_needed(self)
             if self.left <= 0:

@@ -195,12 +195,19 @@ class Cache:
     def forget(self, program: Program) -> None:
         """Remove one program."""
         with self._lock:
-            if program in self.programs:
-                index = self.programs.index(program)
-                del self._stamps[self.every[index]], self.programs[index], self.every[index]
-                self._show()
+            if self.take_out(program):
                 program.retire()
                 self.gone(program)
+
+    def take_out(self, program: Program) -> bool:
+        """Remove one program, which may be put here again; False if it is not here."""
+        with self._lock:
+            if program not in self.programs:
+                return False
+            index = self.programs.index(program)
+            del self._stamps[self.every[index]], self.programs[index], self.every[index]
+            self._show()
+            return True
 
     def note(self, miss: Miss) -> None:
         """Remember a miss."""

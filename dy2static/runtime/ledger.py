@@ -126,6 +126,10 @@ class Bill:
         """A call that took so long has shown that such calls come back: other captures may take as long as those will save."""
         self._pay(_MORE * _SAVED * seconds, is_lent=True)
 
+    def is_paid_by(self, seconds: float) -> bool:
+        """Whether calls that take so long pay for the capture, if such calls come back."""
+        return self.left <= _MORE * _SAVED * seconds
+
     def _pay(self, seconds: float, is_lent: bool = False) -> None:
         paid = min(seconds, self.left)
         self.left -= paid

@@ -97,7 +97,7 @@ class SavedDispatcher(Dispatcher):
         """A call for which no program has been compiled yet."""
         if chainer.get_function_hooks():
             return self.as_one_function(args, kwargs)
-        with self._lock:
+        with self.lock:
             program = self._compile(args, kwargs, "")
         return self.cache.call_of(program)(args, kwargs)
 

@@ -188,7 +188,7 @@ def test_what_varies_changes_while_no_other_thread_captures(monkeypatch):
     dispatcher = static.dispatcher
     static(array(2, 3), 2)
     note = dispatcher.varying.note
-    monkeypatch.setattr(dispatcher.varying, "note", lambda guards: (held.append(dispatcher._lock._is_owned()), note(guards)))
+    monkeypatch.setattr(dispatcher.varying, "note", lambda guards: (held.append(dispatcher.lock._is_owned()), note(guards)))
     monkeypatch.setattr(dispatcher.budget, "ask", lambda: Verdict.PAUSE)
     np.testing.assert_allclose(static(array(2, 3), 3).array, np.maximum(array(2, 3), 0) * 3)
     assert set(held) == {True}
