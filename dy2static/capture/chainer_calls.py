@@ -27,6 +27,7 @@ from ..symbolic.views import arrays_in
 from .devices import has_own_libraries
 from .failing_calls import as_raised
 from .function_nodes import implementation_of, name_of, trap_attributes
+from .index_lists import with_arrays
 from .label_counts import count_classes
 from .masks import without_mask
 from .opaque_functions import OpaqueFunctions, trial_run
@@ -66,7 +67,8 @@ class ChainerCalls:
             self.capture.abort("a function hook is registered inside the compiled function", hint="register it around the call")
         position, self.applied = self.applied, self.applied + 1
         if isinstance(node, (GetItem, ScatterAdd)):
-            key, shape = without_mask(self.capture, node.slices, values[0].shape), values[0].shape
+            shape = values[0].shape
+            key = without_mask(self.capture, with_arrays(self.capture, node.slices), shape)
             key = with_windows(self.capture, key, shape) if isinstance(node, GetItem) else key
             node.slices = with_numbers(self.capture, key, shape)
         start = len(self.capture.builder.nodes)

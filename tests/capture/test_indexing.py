@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from against_eager import variable
 
+from dy2static import to_static
+
 INDEXES = {
     "one": lambda x, i, j: x[i],
     "all": lambda x, i, j: x[i, j, 0],
@@ -49,3 +51,27 @@ def test_positions_as_in_a_decoder():
             return words, score
         return compile(f), None
     against_eager.check(make, [lambda k=k: (variable(1, 3, seed=k), variable(4, 3, seed=9 - k)) for k in range(4)])
+
+
+LISTS = {
+    "list": lambda x, places: x[[int(k) for k in places]],          # of NumPy's numbers, Chainer takes one for each axis
+    "second axis": lambda x, places: x[:, places],
+    "two lists": lambda x, places: x[list(range(len(places))), [k % 3 for k in places]],
+    "nested": lambda x, places: F.get_item(x, ([places, places[::-1]],)),
+    "scatter": lambda x, places: F.scatter_add(x, (places,), x[[abs(int(k)) for k in places]] * 2),
+}
+
+
+@pytest.mark.parametrize("kind", [int, np.int64], ids=["int", "int64"])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_numbers_that_differ_in_each_call(name, kind):
+    """They were known numbers, with a program for each list."""
+    function, rng = LISTS[name], np.random.RandomState(0)
+    static = to_static(function)
+    for k in range(5):
+        places = [kind(place) for place in rng.randint(-4, 4, 3)]
+        wanted, found = [variable(8, 8, seed=k) for _ in range(2)]
+        for x, call in ((wanted, function), (found, static)):
+            F.sum(call(x, places) ** 2).backward()
+        np.testing.assert_allclose(found.grad, wanted.grad, rtol=1e-5)
+    assert static.cache_info().captures == 2
