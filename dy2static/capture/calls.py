@@ -47,6 +47,9 @@ from .purity import is_of_python, may_do_more
 if TYPE_CHECKING:
     from .protocols import Capture
 
+#: The methods of update rules that an optimizer calls for each Parameter.
+_OF_RULES = frozenset(("update_core", "update_core_cpu", "update_core_gpu"))
+
 #: Functions that answer yes or no, as the heap is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
@@ -62,7 +65,8 @@ _IN_C = {types.BuiltinFunctionType, np.ufunc, type(np.stack)} - {types.FunctionT
 class Calls:
     """The dispatch of one capture.  entry: the function that it is of.
 
-    apart: the functions whose calls are captured by themselves, by file and name.
+    apart: the functions whose calls are captured by themselves, by file and name.  of_rules: those that have updated a
+    Parameter as a method of its rule.
     """
 
     entry: Any = None
@@ -73,6 +77,7 @@ class Calls:
         self.draws = Draws(capture)
         self.staged_codes = _StagedCodes()
         self.apart: Set[Tuple[str, str]] = set()
+        self.of_rules: Set[Tuple[str, str]] = set()
         self._lowering: Set[int] = set()                # callables whose own lowering runs
         self._rules: Dict[Any, Rule] = {}               # which one is for a function; it holds throughout a capture
 
@@ -139,7 +144,7 @@ class Calls:
 
     def _converted(self, function: types.FunctionType) -> Callable:
         staged = self.capture.functions.staged(function)
-        is_apart = self.apart and (function.__code__.co_filename, function.__qualname__) in self.apart
+        is_apart = self.apart and _place(function) in self.apart
         return functools.partial(self.capture.staging.blocks.apart, staged) if is_apart else staged
 
     def method(self, method: types.MethodType) -> Callable:
@@ -162,6 +167,8 @@ class Calls:
             if is_generated(function):
                 return functools.partial(self.function(function), owner)
             if is_converted(function):
+                if function.__name__ in _OF_RULES and isinstance(owner, chainer.UpdateRule):
+                    self.of_rules.add(_place(function))
                 return functools.partial(self._converted(function), owner)
             if not is_shadow and isinstance(owner, SymbolicVariable) or type(owner) in OWN:
                 return functools.partial(self.builtins.sort, method) if function.__name__ == "sort" else method
@@ -262,6 +269,10 @@ class Calls:
             return True
         result = function(*args, **kwargs)
         return any(isinstance(leaf, np.ndarray) for leaf in flatten(result)[1])
+
+
+def _place(function: types.FunctionType) -> Tuple[str, str]:
+    return function.__code__.co_filename, function.__qualname__
 
 
 def _keeps_functions(function: Any) -> bool:

@@ -65,9 +65,6 @@ _MOST_NODES = 200_000
 #: So many operations are captured inside one decision: code that this call does not run may never end.
 _MOST_UNDECIDED = 4_000
 
-#: The methods of update rules that an optimizer calls for each Parameter.
-_OF_RULES = frozenset(("update_core", "update_core_cpu", "update_core_gpu"))
-
 
 class Capture:
     """The state of one symbolic run.
@@ -220,10 +217,10 @@ class Capture:
         Other functions run in parts, which the loop of an optimizer, a library's, does not.
         """
         lines = () if stop.at is None else (*stop.at.callers, stop.at)
-        place = next((line for line in lines if line.function.rpartition(".")[2] in _OF_RULES), None)
-        if place is None or (place.file, place.function) in self.calls.apart:
+        place = next((place for line in lines if (place := (line.file, line.function)) in self.calls.of_rules), None)
+        if place is None or place in self.calls.apart:
             return False
-        self.calls.apart.add((place.file, place.function))
+        self.calls.apart.add(place)
         self.failed, self.forks = None, 0
         return True
 

@@ -321,3 +321,20 @@ def test_parallel_updater_with_a_compiled_model():
         runs.append(steps(updater, {"main": model, "second": updater._models["second"]}, 4))
     assert_same(*runs[::-1])
     assert type(updater._models["second"]).forward.cache_info().programs > 0
+
+
+def test_a_step_of_many_ways_is_not_taken_for_an_update_rule():
+    """An updater's ``update_core`` has the name of a rule's, whose calls are captured by themselves.  Here the line that decides is cut."""
+    model, seen = L.Linear(2, 2), {}
+
+    @to_static(backend="numpy")
+    def update_core(x):
+        for i in range(4):
+            if x[i, 0] > 0.5:
+                seen[i] = i
+        model.cleargrads()
+        F.sum(F.tanh(model(x))).backward()
+
+    with pytest.warns(FallbackWarning, match=r"if x\[i, 0\] > 0.5") as warned:
+        update_core(np.eye(4, 2, dtype="f"))
+    assert len(warned) == 1 and seen == {0: 0} and model.W.grad is not None
