@@ -1,8 +1,10 @@
 """The rest of a ``for`` over Python values that ends where an array value says so."""
 from __future__ import annotations
 
+import dis
 import functools
 import sys
+import types
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
@@ -49,17 +51,32 @@ def _computes(iterator: Any) -> bool:
     return iterator.reads if type(iterator) is Elements else type(iterator).__name__ not in _HOLDING
 
 
+#: The instructions that go on elsewhere; those of loops go back.
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
 def is_named(iterator: Any) -> bool:
-    """Whether a name of the user's stands for an iterator."""
+    """Whether a name of the user's stands for an iterator, and may be read again."""
     found = [iterator]
     if type(iterator) in (zip, enumerate):
         found += [part for part in iterator.__reduce__()[1] if hasattr(part, "__next__")]
     frame = sys._getframe(1)
     while frame is not None:
-        if is_user_code(frame.f_code) and any(held is item for held in frame.f_locals.values() for item in found):
-            return True
+        if is_user_code(frame.f_code):
+            names = [name for name, held in frame.f_locals.items() if any(held is item for item in found)]
+            if not all(_is_read_once(frame.f_code, name) for name in names):
+                return True
         frame = frame.f_back
     return False
+
+
+def _is_read_once(code: types.CodeType, name: str) -> bool:
+    """Whether a call of the code can read a local name but once: in one place, which is in no loop.  Inner functions read others."""
+    steps = list(dis.get_instructions(code))
+    reads = [step.offset for step in steps if "LOAD_FAST" in step.opname
+             for read in (step.argval if type(step.argval) is tuple else (step.argval,)) if read == name]
+    is_repeated = any(step.opcode in _JUMPS and step.argval <= offset <= step.offset for step in steps for offset in reads)
+    return len(reads) == 1 and not is_repeated and name in code.co_varnames and name not in code.co_cellvars
 
 
 def check_unnamed(iterator: Any, capture: CaptureContext) -> None:

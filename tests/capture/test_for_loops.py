@@ -82,8 +82,25 @@ def none_before(compile):
     return compile(f), None
 
 
+def reads_its_iterators_once(compile):
+    """As functions do that are called with ``model.params()``."""
+    def is_large(parts):
+        for part in parts:
+            if part.array.sum() > 1:
+                return True
+        return False
+
+    def f(x):
+        pairs = zip((x, -x), (1, 2))
+        for part, n in pairs:
+            if part.array.max() > 0.9:
+                break
+        return x * n if is_large(iter((x * 2, x * 3))) else x
+    return compile(f), None
+
+
 @pytest.mark.parametrize("case", [steps_and_else, returns_and_continues, list_grows, list_of_variables_is_indexed,
-                                  prints_and_writes, none_before], ids=lambda case: case.__name__)
+                                  prints_and_writes, none_before, reads_its_iterators_once], ids=lambda case: case.__name__)
 def test_compiled(case):
     """What is seen of a call is what the eager call shows, and it is compiled."""
     calls = [lambda low=low, high=high, k=k: (variable(3, seed=k, low=low, high=high),)
@@ -118,3 +135,15 @@ def test_what_an_iterator_has_left(make):
                 break
         return total, list(items)
     against_eager.check(lambda compile: compile(run), [lambda k=k: (np.full(2, k, "f"),) for k in (3, 1, 5)])
+
+
+def test_an_iterator_that_a_loop_reads_again():
+    def run(a):
+        items, found = iter((1, 2, 3, 4)), []
+        for _ in range(2):
+            for item in items:
+                if a[0] * item > 1:
+                    break
+            found.append(item)
+        return found
+    against_eager.check(lambda compile: compile(run), [lambda k=k: (np.full(2, k, "f"),) for k in (0.4, 0.7, 3)])
