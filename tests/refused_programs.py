@@ -339,7 +339,7 @@ def closing(x):
 
 
 def config_for_good(x):
-    chainer.config.train = False
+    chainer.config.train = False  # <-
     return x
 
 

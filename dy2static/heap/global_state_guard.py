@@ -6,12 +6,14 @@ import random
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 import chainer
 import numpy as np
 
+from ..errors import Location
 from .aborts import CaptureAborted
+from .locations import user_location
 
 T = TypeVar("T")
 
@@ -93,9 +95,10 @@ def _watch(frame: Any, event: str, function: Any) -> None:
         _thread.drawn.append(function)
 
 
-def assigned_for_all_threads() -> None:
-    """Note that the capture of this thread assigned an entry of ``chainer.global_config``."""
-    _thread.has_assigned = True
+def assigned(for_all_threads: bool = False) -> None:
+    """Note that the capture of this thread assigned an entry of ``chainer.config`` or, for all threads, of the global one."""
+    _thread.assigned_at = user_location()
+    _thread.has_assigned |= for_all_threads
 
 
 @contextlib.contextmanager
@@ -125,16 +128,19 @@ def _untouched_config() -> Iterator[None]:
     While other threads run, the global configuration is put back only if the capture assigned to it.
     """
     config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
-    outer, _thread.has_assigned, failed = _thread.has_assigned, False, True
+    outer, _thread.has_assigned, _thread.assigned_at, failed = _thread.has_assigned, False, None, True
     try:
         yield
         failed = False
     finally:
+        (local, kept_local), (of_all, kept_of_all) = config
+        is_same = not is_changed({**of_all, **local}, {**kept_of_all, **kept_local})
         config = config if _thread.has_assigned or threading.active_count() == 1 else config[:1]
         _thread.has_assigned = outer
         changed = [_put_back(space, kept) for space, kept in config if is_changed(space, kept)]
         if not failed and changed:
-            raise CaptureAborted("chainer.config is changed for good")
+            # an entry of this thread's own that says what that of all threads does is there when the next call begins
+            raise CaptureAborted("chainer.config is changed for good", at=_thread.assigned_at, again=is_same)
 
 
 class _MovedMeanwhile(CaptureAborted):
@@ -145,6 +151,7 @@ class _Thread(threading.local):
     """What is known of the capture of this thread."""
 
     has_assigned = False                                # an entry of the global configuration
+    assigned_at: Optional[Location] = None              # the line that assigned an entry of either one last
     drawn: Any = None                                   # the methods of generators that are called; None: they are not watched
 
 

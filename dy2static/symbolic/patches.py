@@ -17,7 +17,7 @@ from chainer.variable import Variable
 
 from ..capture_context import CaptureContext
 from ..heap.aborts import CaptureAborted
-from ..heap.global_state_guard import assigned_for_all_threads
+from ..heap.global_state_guard import assigned
 from ..heap.locations import user_location
 from ..runtime.definitions import REPLACED
 from ..runtime.hooks import stage
@@ -74,8 +74,10 @@ def _symbolic_global(config: GlobalConfig, name: str) -> Any:
 def _write_symbolic_local(config: LocalConfig, name: str, value: Any) -> None:
     """Sets an entry of ``chainer.config``; of the user's entries, what was there before is relied on."""
     capture = stage.capture
-    if capture is not None and name not in SETTINGS and sys._getframe(1).f_code not in _IN_CONTEXT:
-        capture.entries.assigned(config._local, name)
+    if capture is not None and sys._getframe(1).f_code not in _IN_CONTEXT:
+        assigned()
+        if name not in SETTINGS:
+            capture.entries.assigned(config._local, name)
     REPLACED[_write_symbolic_local](config, name, value)
 
 
@@ -83,7 +85,7 @@ def _write_symbolic_global(config: GlobalConfig, name: str, value: Any) -> None:
     """Sets an entry of ``chainer.global_config``, likewise."""
     capture = stage.capture
     if capture is not None:
-        assigned_for_all_threads()
+        assigned(for_all_threads=True)
         if name not in SETTINGS:
             capture.entries.assigned(config, name)
     REPLACED[_write_symbolic_global](config, name, value)

@@ -256,3 +256,40 @@ def printed_after(x):
 @pytest.mark.parametrize("function", [printed_within, printed_after], ids=lambda function: function.__name__)
 def test_how_numpy_prints(function):
     check(lambda compile: (compile(function), None), [lambda: (variable(3),)] * 2, compiled=False)
+
+
+@pytest.fixture
+def no_own_entry():
+    """No entry of this thread's own says whether it trains."""
+    before = vars(chainer.config._local).pop("train", None)
+    yield
+    vars(chainer.config._local).pop("train", None)
+    if before is not None:
+        chainer.config.train = before
+
+
+def test_train_and_evaluate_in_one_call(no_own_entry):
+    """The first call gives the thread an entry of its own that says what it said; the next one is captured as a whole."""
+    @to_static(strict=True)
+    def both(x):
+        chainer.config.train = False
+        quiet = F.dropout(x)
+        chainer.config.train = True
+        return F.dropout(x) - quiet
+
+    x = chainer.Variable(np.ones((2, 3), "f"))
+    for _ in range(3):
+        assert both(x).array.min() == -1 and chainer.config.train is True
+    assert both.cache_info().captures == 1
+
+
+def test_the_line_that_changes_the_configuration_for_good_runs_as_python(no_own_entry):
+    @to_static
+    def evaluate(x):
+        chainer.config.train = False
+        return F.dropout(x) * 2
+
+    x = chainer.Variable(np.ones((2, 3), "f"))
+    with pytest.warns(FallbackWarning, match=r"changed for good.*\n?.*chainer.config.train = False"):
+        np.testing.assert_array_equal(evaluate(x).array, 2)
+    assert chainer.config.train is False and evaluate.stats()["cuts"] == 1
