@@ -71,7 +71,7 @@ def is_named(iterator: Any) -> bool:
 
 
 def _is_read_once(code: types.CodeType, name: str) -> bool:
-    """Whether a call of the code can read a local name but once: in one place, which is in no loop.  Inner functions read others."""
+    """Whether a call of the code can read a local name but once: in one place, which is in no loop."""
     steps = list(dis.get_instructions(code))
     reads = [step.offset for step in steps if "LOAD_FAST" in step.opname
              for read in (step.argval if type(step.argval) is tuple else (step.argval,)) if read == name]

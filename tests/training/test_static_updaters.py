@@ -324,7 +324,7 @@ def test_parallel_updater_with_a_compiled_model():
 
 
 def test_a_step_of_many_ways_is_not_taken_for_an_update_rule():
-    """An updater's ``update_core`` has the name of a rule's, whose calls are captured by themselves.  Here the line that decides is cut."""
+    """An updater's ``update_core`` has the name of a rule's, whose calls are captured by themselves."""
     model, seen = L.Linear(2, 2), {}
 
     @to_static(backend="numpy")
