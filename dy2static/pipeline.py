@@ -143,6 +143,7 @@ def _run(capture: Capture, function: Callable, args: Tuple, kwargs: Mapping[str,
         with capturing(capture):
             return capture.run(function, args, kwargs)
     except CaptureAborted as stop:
+        capture.functions.end()
         traceback.clear_frames(stop.__traceback__)      # arrays of objects among their values hide cycles from the collector
         stop.events = tuple(capture.events)
         stop.passes = capture.heap.has_new_flags()
@@ -156,6 +157,7 @@ def _run(capture: Capture, function: Callable, args: Tuple, kwargs: Mapping[str,
             raise Left(*error.args) from error          # whoever calls leaves the rest to the eager call
         raise
     finally:
+        capture.functions.end()
         capture.heap.dispose()
 
 

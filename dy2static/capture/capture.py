@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import types
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple
 
@@ -202,7 +203,8 @@ class Capture:
             if isinstance(container, ShadowList):
                 container.forget_written()
         start.restore()
-        self.heap.stale, self.failed, self.reports.any_here = None, None, False
+        self.resume()
+        self.heap.stale, self.reports.any_here = None, False
         self.builder, self.root.nodes = self.root, []
         self.operands, self.materialiser, self.staging = Operands(self), Materialiser(self), Staging(self)
         self.escaping, self.grad_state, self.chainer.applied = Escaping(self), KeptGradients(self), 0
@@ -221,7 +223,8 @@ class Capture:
         if place is None or place in self.calls.apart:
             return False
         self.calls.apart.add(place)
-        self.failed, self.forks = None, 0
+        self.resume()
+        self.forks = 0
         return True
 
     def mark(self) -> Tuple:
@@ -232,16 +235,22 @@ class Capture:
     def go_back(self, mark: Tuple) -> None:
         """Forget what has been captured since, which stopped; `Snapshot` puts back what it did to objects."""
         events, escaping, stored, overwritten = mark
-        self.failed = None
+        self.resume()
         del self.events[events:]
         self.escaping.forget_from(escaping)
         self.grad_state.forget_stored(stored)
         self.array_writes.overwritten.go_back(overwritten)
 
+    def resume(self) -> None:
+        """Go on where the capture stopped: what was running ends first, its generators as long as they can do nothing."""
+        if self.failed is not None:
+            traceback.clear_frames(self.failed.__traceback__)
+            self.failed = None
+
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""
         if self.failed is not None:
-            raise self.failed
+            raise GeneratorExit if isinstance(sys.exc_info()[1], GeneratorExit) else self.failed    # the former ends in silence
 
     def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False,
               at: Optional[Location] = None, **kind: Any) -> NoReturn:

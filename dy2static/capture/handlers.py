@@ -22,6 +22,7 @@ from .array_gradients import array_gradients as gradients_of_arrays
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
 from .entered_reporters import REPORTER_HANDLERS
+from .exit_stacks import EXIT_STACK_HANDLERS
 from .function_copies import copied_deeply, copied_function
 from .kernels import KERNEL_HANDLERS
 from .recurrent_calls import RECURRENT
@@ -102,6 +103,7 @@ HANDLERS: Dict[Any, Callable] = {
     array_gradients: gradients_of_arrays,
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     **REPORTER_HANDLERS,
+    **EXIT_STACK_HANDLERS,
     chainer._get_link_hooks: lambda calls, function: calls.capture.heap.makers.link_hooks(),
     chainer.functions.forget: _forget,
     cached_property.__get__: _cached,

@@ -103,7 +103,8 @@ class Materialiser:
         return (isinstance(item, _ATOMS) and not is_symbolic(item)
                 or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
                 or is_static_function(item) or self._is_callable_of_library(item)
-                or type(item) in (slice, frozenset, *DEVICES) or is_immutable(item))
+                or type(item) in (frozenset, *DEVICES) or is_immutable(item)
+                or type(item) is slice and not self.capture.operands.holds_symbolic(item))
 
     def is_changeable(self, item: Any) -> bool:
         """Whether this is a constant of which the user may set attributes once he gets hold of it: an initializer, for example."""
@@ -236,6 +237,8 @@ class Materialiser:
             return DictOf(tuple([(self.build(key), self.build(part)) for key, part in pairs_of(item)]))
         if kind is set and not any(is_symbolic(part) and type(part) is not SymbolicText for part in item):
             return SetOf(tuple([self.build(part) for part in item]))
+        if kind is slice:
+            return Call(slice, (self.build(item.start), self.build(item.stop), self.build(item.step)))
         if isinstance(item, types.MethodType) and type(item.__self__) in (StagedList, TextKeyed):
             return Call(getattr, (self.build(item.__self__), Const(item.__func__.__name__)))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):

@@ -9,6 +9,7 @@ from ..heap import aliases
 from ..heap.dict_shadows import ShadowDict
 from ..heap.heap import Heap
 from ..heap.ownership import is_library
+from ..pyast.parser import RESERVED
 from ..record.guards import CellEmpty, EqualsMatch
 from ..record.paths import Attribute, CellContents, Constant, Source
 from ..record.writes import DeleteCell, SetCell, Write
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from .protocols import Capture
 
 
+class _Ended:
+    """What converted code calls after its capture."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise GeneratorExit                             # with which a generator ends in silence
+
+
+_ENDED = _Ended()
+
+
 class StagedFunctions:
     """The converted functions of one capture.  cells: the closure cells that they share with the user's."""
 
@@ -28,6 +39,13 @@ class StagedFunctions:
         self.cells: Dict[int, ShadowCell] = {}
         self._staged: Dict[int, Tuple[types.FunctionType, types.FunctionType]] = {}
         self._globals: Dict[int, Any] = {}
+
+    def end(self) -> None:
+        """Let converted functions do nothing any more: a generator that is left runs its ``finally`` when it is collected."""
+        for _, made in self._staged.values():
+            for name, cell in zip(made.__code__.co_freevars, made.__closure__ or ()):
+                if name == RESERVED:
+                    cell.cell_contents = _ENDED
 
     def shadow_cells(self) -> List[ShadowCell]:
         """The closure cells that staged functions share with the user's."""

@@ -230,6 +230,9 @@ class CaptureContext(Protocol):
     def mark(self) -> Any:
         """How far the capture has come, for `go_back`."""
 
+    def resume(self) -> None:
+        """Go on where the capture stopped, with what was running there ended."""
+
     def go_back(self, mark: Any) -> None:
         """Forget everything that has been captured since ``mark``; that part of the capture was stopped."""
 

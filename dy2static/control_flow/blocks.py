@@ -69,7 +69,7 @@ class Blocks:
         number = number_of(reason, frame, sides)
         while number is not None and self.capture.forks < _MOST_FORKS:
             self.capture.forks += 1
-            self.capture.failed = None
+            self.capture.resume()
             self.staging.replaced.forget_from(replaced)
             self.capture.builder.nodes.clear()
             before.restore()

@@ -119,10 +119,10 @@ class Staging:
         """``bool(value)``, symbolic for symbolic values."""
         if type(value) is StagedList and value.symbolic is not None:
             value = truth_of(value)
-        if type(value) is SymbolicArray and value.now() not in self.capture.known:
-            return self.capture.numpy.call(bool, (value,), {})
         if self.is_inexact(value):
             return SymbolicScalar(self.capture, "py_bool", value=OPS["py_bool"](value.truth))
+        if self.capture.decides(value) and getattr(value, "kind", "") != "py_bool":
+            return self.capture.numpy.call(bool, (value,), {})
         return value if type(value) is SymbolicScalar and value.text is None else bool(value)
 
     def is_inexact(self, value: Any) -> bool:

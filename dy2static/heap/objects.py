@@ -22,7 +22,7 @@ from .dict_shadows import ABSENT, ShadowDict
 from .object_shadows import ShadowBase, class_of
 from .open_classes import OpenClasses
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
-from .ownership import is_library_class, is_made_by_type
+from .ownership import CALLING_BACK, is_library_class, is_made_by_type
 from .plain_instances import Reads
 from .stand_ins import name_in_messages, stands_for
 
@@ -182,7 +182,7 @@ class Objects:
         """Staged versions of the special methods that Python itself calls (``__add__``, ``__enter__``, …)."""
         found: Dict[str, Callable] = {}
         for base in reversed(cls.__mro__):
-            if is_library_class(base):
+            if is_library_class(base) and base is not CALLING_BACK:
                 continue
             for name, function in base.__dict__.items():
                 special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED

@@ -1,6 +1,7 @@
 """Whose code is whose: which modules are libraries that may run as they are, and which are the user's."""
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import dis
@@ -36,6 +37,8 @@ _SUMMARIES = ("Summary.", "DictSummary.", "Reporter.__init__")
 _PROGRESS = frozenset(("current_position", "epoch", "is_new_epoch", "epoch_detail", "previous_epoch_detail", "_epoch_size"))
 #: Of whose classes the instances that are made inside have shadows, as those of the user's classes have.
 _MADE_INSIDE = ("chainer.dataset.convert", "chainer.device_resident", "chainer.backends._cpu", "chainer.reporter")
+#: The same of a class of Python's own: its special methods, which call methods of the user's, are converted, too.
+CALLING_BACK = contextlib.closing
 #: Whose objects are looked into as those of a user are: loaded models.
 _LOOKED_INTO = ("dy2static.saved.layer", "dy2static.saved.state")
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
@@ -170,10 +173,10 @@ def is_made_by_type(cls: type) -> bool:
 
 
 def is_made_inside(cls: type) -> bool:
-    """Whether instances of a class of Chainer's that are made inside are like those of a user's class."""
+    """Whether instances of a class of a library's that are made inside are like those of a user's class."""
     # not `issubclass`, which asks all subclasses of an abstract class, those of shadows among them: their answers are guarded
     is_made = chainer.Link in cls.__mro__ or chainer.Distribution in cls.__mro__
-    return cls.__module__ in _MADE_INSIDE or is_made and is_library_class(cls)
+    return cls.__module__ in _MADE_INSIDE or cls is CALLING_BACK or is_made and is_library_class(cls)
 
 
 #: The methods of a function that Chainer calls.

@@ -21,10 +21,7 @@ from .locations import is_user_file
 from .object_shadows import ShadowBase, class_of
 from .ownership import is_library
 
-#: Context managers of libraries that do matter when something fails inside.
-_MANAGERS = ("suppress", "errstate", "ExitStack", "redirect_stdout", "redirect_stderr", "closing", "nullcontext")
-
-
+#: Context managers that only change settings of Chainer.
 _SETTINGS = ("using_config", "no_backprop_mode", "force_backprop_mode", "init_scope", "using_device")
 
 
@@ -78,11 +75,28 @@ def _may_be_users(file: str) -> bool:
 _STATEMENTS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 
-@functools.lru_cache(maxsize=256)
 def _blocks(file: str) -> Tuple[Block, ...]:
+    return _blocks_in(_Text(linecache.getlines(file)))
+
+
+class _Text:
+    """The lines of a file as `linecache` holds them: another list after the file has changed."""
+
+    def __init__(self, lines: List[str]):
+        self.lines = lines
+
+    def __hash__(self) -> int:
+        return id(self.lines)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Text) and self.lines is other.lines
+
+
+@functools.lru_cache(maxsize=256)
+def _blocks_in(text: _Text) -> Tuple[Block, ...]:
     try:
         with quiet():
-            tree = ast.parse("".join(linecache.getlines(file)))
+            tree = ast.parse("".join(text.lines))
     except (SyntaxError, ValueError, RecursionError):
         return (Block(1, sys.maxsize),)
     found: List[Block] = []
@@ -138,4 +152,4 @@ def _is_library_manager(expression: Any, frame: Any) -> bool:
     if _is_reporter(found):
         return True
     module = getattr(found, "__module__", None) or ""
-    return is_library(module) and getattr(found, "__name__", "") not in _MANAGERS
+    return is_library(module) and module != "contextlib" and getattr(found, "__name__", type(found).__name__) != "errstate"

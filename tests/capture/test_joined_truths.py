@@ -42,3 +42,15 @@ def test_truths_of_numpy_meet(function, backend):
         assert type(found[0]) is type(wanted[0]) is np.bool_ and found[0] == wanted[0]
         np.testing.assert_array_equal(found[1], wanted[1])
     assert not compiled.stats()["fallbacks"]
+
+
+def test_all_and_any_of_what_a_generator_expression_gives_are_truths():
+    def f(x):
+        place, total = int(x.array.argmax()), float(F.sum(x).array)
+        return (F.tanh(x), all(q for q in (total, place)), any(q for q in (0, place)), all(place for _ in x.shape),
+                not all(q for q in (2, place)), any(q for q in (x.array[0], 0.0)))
+    compiled = to_static(f)
+    for array in ([1, 2, 3], [3, 2, 1], [0, 0, 0]):
+        wanted, found = (g(chainer.Variable(np.array(array, "f")))[1:] for g in (f, compiled))
+        assert [(type(truth), truth) for truth in found] == [(bool, truth) for truth in wanted]
+    assert compiled.cache_info().captures == 1

@@ -531,7 +531,13 @@ def compared_with_the_callers(x, w):
     return x, GIVEN == sizes, sizes != GIVEN, GIVEN < sizes
 
 
-GROWN_TRAPS = [earlier_list, changed_list, appended_after, both_lists_leave, compared_lists, previous, both_ways, pair_of, variables_leave,
+def slices(x, w):
+    here, first = slice(int(x.array.argmax()), None, 2), slice(0, int(x.array.argmax()) + 1)
+    w.seen = {"first": first}
+    return x[here], here, [first], x.array[first]
+
+
+GROWN_TRAPS = [slices, earlier_list, changed_list, appended_after, both_lists_leave, compared_lists, previous, both_ways, pair_of, variables_leave,
                shortened, aliased_in_trip, two_of_one, to_the_front, behind_the_callers, compared_with_the_callers]
 
 
