@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
@@ -122,12 +123,23 @@ def forms(specs: Sequence[Any]) -> List[Form]:
 
 
 def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
-    """Numbers for the sizes: all free first, then, since a free size is two or more, some of them one."""
+    """Numbers for the sizes: all free first, then, since a free size is two or more, some of them one.
+
+    Where there are many, those of axes of one number are one together: as the first axes are in a batch of one.
+    """
     groups = sorted(set(sharing.values()))
     yield {group: group + 2 for group in groups}
-    for ones in itertools.product((False, True), repeat=len(groups)) if len(groups) <= 3 else ():
+    first = {group: min(axis for (_, axis), other in sharing.items() if other == group) for group in groups}
+    together = {group: group if len(groups) <= _MOST_ALONE_ONE else first[group] for group in groups}
+    several = sorted(set(together.values()))[:_MOST_ALONE_ONE]
+    for ones in itertools.product((False, True), repeat=len(several)):
         if any(ones):
-            yield {group: 1 if one else group + 2 for group, one in zip(groups, ones)}
+            is_one = dict(zip(several, ones))
+            yield {group: 1 if is_one.get(together[group]) else group + 2 for group in groups}
+
+
+#: Of so many sizes, each is also one by itself.
+_MOST_ALONE_ONE = 3
 
 
 def larger_sizes_of(sharing: Sharing) -> List[List[Dict[int, int]]]:
@@ -169,12 +181,25 @@ def examples(specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Mapping[
     def made(spec: Any) -> Any:
         if isinstance(spec, InputSpec):
             number = next(counter)
-            shape = [sizes[sharing[number, axis]] if n is None else n for axis, n in enumerate(spec.shape)]
-            return _GIVEN[form[number]](np.zeros(shape, spec.dtype), spec)
+            return _GIVEN[form[number]](np.zeros(_shape(spec, number, sharing, sizes), spec.dtype), spec)
         if isinstance(spec, (tuple, list)):
             return type(spec)([made(part) for part in spec])
         return {key: made(part) for key, part in spec.items()} if isinstance(spec, dict) else spec
     return tuple([made(spec) for spec in specs])
+
+
+def fits_in_memory(specs: Sequence[Any], sharing: Sharing, sizes: Mapping[int, int]) -> bool:
+    """Whether arrays of such sizes are small enough to be made up."""
+    return all(spec.dtype.itemsize * math.prod(_shape(spec, number, sharing, sizes)) <= _MOST_BYTES
+               for number, spec in enumerate(leaves(list(specs))))
+
+
+def _shape(spec: InputSpec, number: int, sharing: Sharing, sizes: Mapping[int, int]) -> List[int]:
+    return [sizes[sharing[number, axis]] if n is None else n for axis, n in enumerate(spec.shape)]
+
+
+#: Of one array.  Nothing reads or writes what it holds, so that this is no memory that is in use.
+_MOST_BYTES = 1 << 28
 
 
 # Of calls that were made ---------------------------------------------------------------------------------------------

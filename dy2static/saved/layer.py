@@ -11,8 +11,10 @@ from .. import pipeline
 from ..capture_context import CaptureContext
 from ..dispatch.dispatcher import Dispatcher
 from ..errors import InternalError, LoadError, SignatureError
+from ..ir.dims import Dim
 from ..options import DEFAULTS, Options
 from ..program.guards import Guards, compile_diagnosis
+from ..record.guards import ArrayMatch, Guard, VariableMatch
 from ..record.outcome import Outcome
 from ..runtime.ledger import Bill
 from ..runtime.program import Program
@@ -134,7 +136,7 @@ class SavedDispatcher(Dispatcher):
             return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
                                   + "; ".join(absent or ["it was not called like this before it was saved"]))
         outcome, failed = max(misfits, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1])))
-        reasons = [outcome.guards[k].describe() for k in failed if k >= 0]
+        reasons = [outcome.guards[k].describe() + _shared_sizes(outcome.guards, k) for k in failed if k >= 0]
         call = ", ".join(map(_kind, given)) or "no arguments"
         if not reasons:
             return SignatureError(f"no program of the loaded model takes this call with {call}: it was saved for another number or "
@@ -147,6 +149,18 @@ class SavedDispatcher(Dispatcher):
     def explain(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""
         raise SignatureError("a loaded model has no source that could be explained", hint="print its `program(...).graph`")
+
+
+def _shared_sizes(guards: Sequence[Guard], place: int) -> str:
+    """Which sizes of an array are those of arrays before it."""
+    known: Dict[Dim, str] = {}
+    for guard in guards[:place + 1]:
+        shape = guard.shape if isinstance(guard, (ArrayMatch, VariableMatch)) else ()
+        own = {size: f"axis {axis} of {guard.source.describe()}" for axis, size in enumerate(shape) if isinstance(size, Dim)}
+        if guard is guards[place]:
+            return "".join([f", where {here} has the size of {known[size]}" for size, here in own.items() if size in known])
+        known = {**own, **known}
+    return ""
 
 
 def _kind(given: Any) -> str:

@@ -10,7 +10,7 @@ import chainer
 from chainer.utils.type_check import InvalidType
 
 from .. import pipeline
-from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, multiples_of, normal, sharings, sizes_of, specs_of
+from ..call_specs import Form, Sharing, examples, fits_in_memory, forms, larger_sizes_of, multiples_of, normal, sharings, sizes_of, specs_of
 from ..capture.dynamic_shapes import FreeSizes, Restrictions, SizeHistory
 from ..dispatch.dispatcher import positional
 from ..errors import Dy2StaticError, Location, SaveError, SignatureError
@@ -150,16 +150,19 @@ class Subject:
         return found, missing
 
     def _in_this_mode(self, specs: Sequence[Any]) -> Tuple[List[Outcome], Optional[SaveError]]:
-        """Captures in each form that the arrays can be given in, or why there is none."""
+        """Captures in each form that the arrays can be given in, or why there is none.
+
+        That is what cannot be captured, rather than what the user's code raises for arrays in place of Variables (``x.array``).
+        """
         found: List[Outcome] = []
-        first_error: Optional[SaveError] = None
+        errors: List[SaveError] = []
         for form in forms(specs):
             made, error = self._in_this_form(specs, form)
             found += made
-            first_error = first_error or error
+            errors += [] if error is None else [error]
             if made and self.is_in_one_form:
                 break
-        return found, first_error
+        return found, next((error for error in errors if error.__cause__ is None), errors[0] if errors else None)
 
     def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
@@ -194,7 +197,10 @@ class Subject:
         """
         ways = [*[(ways, _raised) for ways in larger_sizes_of(sharing)],
                 *[(ways, _multiples) for ways in multiples_of(sharing)]]
-        for all_sizes, restricted in ways:
+        for every_size, restricted in ways:
+            all_sizes = [sizes for sizes in every_size if fits_in_memory(specs, sharing, sizes)]
+            if not all_sizes:
+                continue
             try:
                 self._capture(specs, form, sharing, all_sizes[-1], restricted)
             except SaveError:                           # if the largest will not do, none will

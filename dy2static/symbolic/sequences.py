@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+import chainer
 import chainer.functions as F
 
 from ..capture_context import Calls, CaptureContext
@@ -172,8 +173,8 @@ def has_rows(item: Any, axis: int = 0) -> bool:
 
 def separate(calls: Calls, function: Callable, x: Any, axis: int = 0) -> Any:
     """``F.separate``."""
-    if type(axis) is int and isinstance(x, SymbolicVariable) and has_rows(x, axis):
-        return Rows(calls.capture, x, axis % len(x.shape))
+    if type(axis) is int and has_rows(x, axis):
+        return Rows(calls.capture, x if isinstance(x, SymbolicVariable) else calls.native(chainer.as_variable)(x), axis % len(x.shape))
     return calls.native(function)(x, axis)
 
 

@@ -12,7 +12,7 @@ from ..ir.dims import Dim, SizeNeeded, evaluate
 from ..ir.shapes import evaluate_shape
 from ..ir.size_bounds import limits_in
 from ..ir.size_symbols import FREE, at_least, at_most
-from ..ir.types import Dynamic, Scalar, Tensor
+from ..ir.types import Dynamic, Scalar, Tensor, dims_in
 from .shape_propagation import follows, result_of
 from .sizes import Shape, Size
 
@@ -164,7 +164,7 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
     names: Dict[str, Dim] = {}
     if exact is None:
         types = [_named(t, names) for t in types]
-    symbols = sorted(_symbols(types))
+    symbols, given = sorted(_symbols(types)), [size for t in types for size in dims_in(t) if size.is_polynomial]
     trials = _bindings(set(symbols)) or [{}]
     try:
         tried = [infer(function, template, [bound(t, bindings) for t in types]) for bindings in trials]
@@ -189,7 +189,8 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
         shape: List[Any] = []
         for axis in range(leaf.ndim):
             found = [[t.shape[axis] for t in types_] for types_ in each]
-            size = _fitted([numbers[0] for numbers in found], trials, names) if all(len(set(n)) == 1 for n in found) else None
+            is_alike = all(len(set(numbers)) == 1 for numbers in found)
+            size = _fitted([numbers[0] for numbers in found], trials, names, given) if is_alike else None
             if size is None:
                 size = new.size(found[0] if len(found) == 1 else found, i, axis)
                 extents += [(symbol, i, axis) for symbol in size.symbols if size == Dim(symbol) and size in new.fresh]
@@ -250,13 +251,17 @@ def _named(item: Any, names: Dict[str, Dim]) -> Any:
     return Dim(name)
 
 
-def _fitted(found: Sequence[int], trials: Sequence[Mapping[str, int]], names: Mapping[str, Dim] = {}) -> Any:
+def _fitted(found: Sequence[int], trials: Sequence[Mapping[str, int]], names: Mapping[str, Dim] = {},
+            given: Sequence[Dim] = ()) -> Any:
     """The size that is these numbers in the trials; None if it does not follow from those of the operands.
 
-    names: the sizes that some of the symbols stand for.
+    names: the sizes that some of the symbols stand for.  given: sizes of the operands, of which it may be one.
     """
     if len(set(found)) == 1:
         return found[0]
+    for size in given:
+        if not names.keys() & set(size.symbols) and all(evaluate(size, numbers) == n for numbers, n in zip(trials, found)):
+            return size
     symbols = list(trials[0])
     for i, symbol in enumerate(symbols):
         for other in (None, *symbols[i:]):                  # a multiple of one, or of a product of two

@@ -54,6 +54,7 @@ REDUCTIONS = {
     "places": lambda x, i: (x.argmax(), np.argmin(x), np.argmax(x, axis=1, keepdims=True), np.argmax(i)),
     "median": lambda x, i: (np.median(x, axis=1), np.median(x[:, :4], axis=1, keepdims=True), np.median(x[0])),
     "quantiles": lambda x, i: (np.quantile(x, 0.3, axis=1), np.percentile(x, 50, axis=1), np.percentile(x[:1], 100, axis=1)),
+    "between infinities": lambda x, i: (np.median(x[:, :4], axis=1), np.quantile(x, 0.2, axis=1), np.quantile(x[:, :4], 0.25, axis=1)),
     "without NaN": lambda x, i: (np.nansum(x, axis=1), np.nanmean(x, axis=1)),
     "norms": lambda x, i: (np.linalg.norm(x, axis=1), np.linalg.norm(x), np.linalg.norm(x, 1, axis=1), np.linalg.norm(x, np.inf, axis=1, keepdims=True), np.linalg.norm(x, "fro")),
     "differences": lambda x, i: (np.diff(x), np.diff(i)),
@@ -77,7 +78,7 @@ def rows(n, special):
 @pytest.mark.parametrize("name, special", [
     *((name, False) for name in (*ELEMENTS, *ARRAYS, *REDUCTIONS)),
     # sums of infinities depend on their order
-    *((name, True) for name in (*ELEMENTS, *ARRAYS, "median", "truths", "places", "extremes"))])
+    *((name, True) for name in (*ELEMENTS, *ARRAYS, "median", "between infinities", "truths", "places", "extremes"))])
 def test_calls_are_ops(name, special, dtype):
     function = {**ELEMENTS, **ARRAYS, **REDUCTIONS}[name]
     program = exported(function, [InputSpec([None, 5], dtype), InputSpec([None], "int64")])     # refuses what still calls NumPy

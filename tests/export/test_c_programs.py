@@ -108,6 +108,22 @@ def drawn(x):
     return x * np.random.rand(*x.shape), np.random.normal(1, 2, (len(x), 2)) + np.random.uniform(-1, 1, len(x))[:, None]
 
 
+def apart(a, b, c, d, e):
+    """Arrays of sizes of their own, of which no array has the product."""
+    return np.outer(a, b).sum() + c.sum() * d.sum() - e
+
+
+def parity(x):
+    """By a number that may be zero, which no size is."""
+    return x * 2 if len(x) % 2 == 0 else x - len(x) % 2
+
+
+def weighted(x):
+    """One weight for each image, where images may be so small that nothing is repeated."""
+    weights = F.sum(x, axis=(1, 2))[:, None, None]
+    return F.sum(F.tanh(x * F.broadcast_to(weights, x.shape)), axis=(1, 2))
+
+
 def windows(x):
     count = (x.shape[0] - 4) // 2 + 1
     return x[np.arange(4) + 2 * np.arange(count)[:, None]]
@@ -175,12 +191,15 @@ PROGRAMS = {
     "truths": (lambda: truths, [FREE], False, [(float_array(3, 4),)]),
     "drawn": (lambda: drawn, [FREE], False, [(float_array(5, 4),)]),
     "windows": (lambda: windows, [InputSpec([None])], False, [(float_array(n),) for n in (9, 4)]),
+    "apart": (lambda: apart, [InputSpec([None])] * 5, False, [[float_array(n) for n in (300, 301, 302, 303, 304)]]),
+    "parity": (lambda: parity, [FREE], False, [(float_array(n, 4),) for n in (4, 5)]),
+    "weighted": (lambda: weighted, [InputSpec([None] * 3)], False, [(float_array(2, *size),) for size in ((3, 4), (1, 3), (1, 1))]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 
 
 #: Functions of arrays.
-OF_ARRAYS = (rows, ordered, path, truths, drawn, windows)
+OF_ARRAYS = (rows, ordered, path, truths, drawn, windows, apart, parity)
 
 
 def eager(target, training, arrays):
@@ -344,5 +363,7 @@ def test_what_has_no_form_in_c_is_refused_with_its_line(tmp_path):
     with pytest.raises(ExportError, match="inv of float32.* has no form in C") as error:
         dy2static.export.c(f, [InputSpec([3, 3])], tmp_path / "none")
     assert error.value.at.file == __file__ and not (tmp_path / "none").exists()
+    with pytest.raises(ExportError, match="half of .* is an array of float16, which C does not have"):
+        dy2static.export.c(lambda x, half: x + 1, [InputSpec([3]), InputSpec([3], "float16")], tmp_path / "none")
     with pytest.raises(ValueError, match="'file' or 'source'"):
         dy2static.export.c(f, [InputSpec([3, 3])], tmp_path, weights="somewhere")

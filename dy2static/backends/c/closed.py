@@ -1,13 +1,14 @@
 """A closed graph as one C function that no Python stands behind: the door to this backend for what is exported as C."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Iterator, Mapping, Tuple
 
 from ...errors import ExportError
 from ...ir.c_forms import c_type
 from ...ir.dims import Size, evaluate
 from ...ir.graph import Graph, Node, Value
+from ...ir.op import OPS
 from ...ir.size_texts import described
 from ...ir.sizes_read import dims_of, made_symbols
 from ...ir.types import Extent, Scalar, Tensor, Type, dims_in
@@ -92,7 +93,7 @@ def closed_function(graph: Graph, name: str, text: ClosedText) -> ClosedFunction
 
     Raises `ExportError`, with the user's line, for what C does not compute.
     """
-    graph = run(PREPARED, graph)
+    graph = _with_zeros(run(PREPARED, graph))
     for value in (*graph.inputs, *graph.outputs):
         if not (enters_as_array(value.type) or isinstance(value.type, Scalar)):
             raise ExportError(f"{value.name} is {value.type}; what is exported as C takes and gives arrays and numbers")
@@ -110,6 +111,16 @@ def closed_function(graph: Graph, name: str, text: ClosedText) -> ClosedFunction
     there = len(text.parts.texts)
     function = write(graph, name, text.parts, standalone=text.standalone)
     return ClosedFunction(name, function, tuple(text.parts.texts[there:]), symbols, tuple(sorted(made)), graph)
+
+
+def _with_zeros(graph: Graph) -> Graph:
+    """The graph with arrays of zeros for what a branch gives in place of arrays that only the other one has."""
+    def filled(node: Node) -> Node:
+        if node.op.name == "nothing" and isinstance(node.attrs["type"], Tensor):
+            type_ = node.attrs["type"]
+            return Node(OPS["full"], (), node.outputs, {"shape": type_.shape, "value": 0, "dtype": type_.dtype}, loc=node.loc)
+        return replace(node, regions=tuple(map(_with_zeros, node.regions))) if node.regions else node
+    return graph.with_(nodes=tuple(map(filled, graph.nodes)))
 
 
 def _refused(graph: Graph) -> Iterator[Node]:

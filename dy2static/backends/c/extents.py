@@ -17,13 +17,14 @@ def is_grown(value: Value, made: Collection[str]) -> bool:
 class Sizes:
     """Which sizes of a graph have their numbers by now; those of arrays without elements are left to NumPy.
 
-    made: the symbols that the function itself finds out.
+    made: the symbols that the function itself finds out.  unchecked: sizes that have to be above zero; numbers that are computed
+    from sizes, such as ``len(x) % 2``, need not be.
     """
 
     def __init__(self, graph: Graph):
         self.known = {value.type.symbol for value in graph.inputs if isinstance(value.type, Extent)}
-        self.unchecked = {dim for node in graph.walk() for dim in dims_of(node)}
-        self.made = sorted({symbol for dim in self.unchecked for symbol in dim.symbols} - self.known)
+        self.unchecked = {dim for node in graph.walk() if node.op.name != "dimension" for dim in dims_of(node)}
+        self.made = sorted({symbol for node in graph.walk() for dim in dims_of(node) for symbol in dim.symbols} - self.known)
 
     def known_by(self, *symbols: str) -> List[str]:
         """The sizes that have their numbers when these symbols have theirs, and had none before."""

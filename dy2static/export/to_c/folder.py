@@ -7,6 +7,8 @@ from typing import Any, Sequence, Union
 
 from ...backends.c.closed import ClosedText, closed_function
 from ...errors import ExportError
+from ...ir.c_forms import c_type
+from ...ir.types import Tensor
 from ..captured import exported
 from ..program import ExportedProgram
 from .entry import Entry, identifier
@@ -107,6 +109,12 @@ def write_program(program: ExportedProgram, folder: Union[str, Path]) -> None:
 
 def model(programs: Sequence[ExportedProgram], name: str, text: ClosedText) -> Interface:
     """A model as part of a text.  programs: one, or also the one with gradients.  Raises `ExportError`."""
+    for program in programs:
+        for part in (*program.arguments, *program.results):
+            if isinstance(part.value.type, Tensor) and c_type(part.value.dtype) is None:
+                raise ExportError(f"{part.name} of {program.name} is an array of {part.value.dtype}, which C does not have",
+                                  next((node.loc for node in program.graph.walk() if part.value in node.inputs), None),
+                                  "take and give arrays of another dtype, such as float32")
     entries = [Entry(name, role, program, closed_function(program.graph, f"{name}_{role}_program", text))
                for role, program in zip(("run", "backward"), programs)]
     parameters = {p.name: p for program in programs for p in program.parameters}

@@ -11,6 +11,7 @@ from ...ir.types import Extent
 from .entry import Entry, Field
 from .headers import joined
 from .interface import CODES, Interface
+from .largest import largest_products
 from .weights import Weights
 
 _PRAGMAS = """/* Numbers are rounded after each operation, as NumPy does it. */
@@ -147,9 +148,11 @@ def _run(interface: Interface, entry: Entry) -> str:
         most = "INT32_MAX" if free.most is None else free.most
         lines += [f"if (arguments->{size} < {free.least} || arguments->{size} > {most}{no_multiple})",
                   f"    return {macro}_BAD_SIZE;"]
-    if len(entry.sizes) > 1:                                # products of sizes stay within 64 bits
-        product = " * ".join(f"(double)arguments->{size}" for size, _ in entry.sizes.values())
-        lines += [f"if ({product} > 1e12)", f"    return {macro}_BAD_SIZE;"]
+    for powers in largest_products(entry.function.graph):   # the numbers of elements stay within 64 bits
+        factors = [f"(double)arguments->{entry.sizes[symbol][0]}" for symbol, power in powers.items() if symbol in entry.sizes
+                   for _ in range(power)]
+        if len(factors) > 1:
+            lines += [f"if ({' * '.join(factors)} > 1e12)", f"    return {macro}_BAD_SIZE;"]
     lines += ["char *const begin = " + _BEGIN + ";",
               f"const size_t skipped = (size_t)(begin - (char *)arena), scratch = {aligned(function.scratch)};",
               "if (arena_bytes < skipped + scratch)", f"    return {macro}_NO_MEMORY;",

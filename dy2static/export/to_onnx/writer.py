@@ -126,7 +126,8 @@ class GraphWriter:
                 self._check_draw(node)
             results = self._results(node)
         except NotInOnnx as error:
-            raise ExportError(f"{node.op.name} cannot be written in ONNX: {error}", node.loc or self._loc) from error
+            raise ExportError(f"{node.op.name} cannot be written in ONNX: {error}", node.loc or self._loc,
+                              "compute it otherwise, or leave it to the program that runs the model") from error
         for value, name in zip(node.outputs, results):
             self.declare(value, (name,))
 

@@ -138,7 +138,7 @@ def spread(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Op
 
 def median(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
     """The rule of ``np.median`` along one axis of known size, or of all elements."""
-    return _between(type_, x, axis, keepdims, lambda n: ((n - 1) / 2, 0.5))
+    return _between(type_, x, axis, keepdims, lambda n: (n - 1) / 2, lambda a, b, share: (a + b) * 0.5)
 
 
 def quantile(whole: float) -> Rule:
@@ -146,14 +146,18 @@ def quantile(whole: float) -> Rule:
     def rule(type_: Tensor, x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
         if type(q) not in (int, float) or not 0 <= q <= whole or not type_.shape and x.dtype != type_.dtype:
             return None                                 # of a number that is NaN, NumPy gives the dtype of the array
-        return _between(type_, x, axis, keepdims, lambda n: (q / whole * (n - 1),) * 2)
+        return _between(type_, x, axis, keepdims, lambda n: q / whole * (n - 1), from_the_nearer)
+
+    def from_the_nearer(a: Value, b: Value, share: float) -> Value:
+        return a + (b - a) * share if share < 0.5 else b - (b - a) * (1 - share)
     return rule
 
 
-def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, at: Callable[[int], Tuple[float, float]]) -> Optional[Value]:
+def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, at: Callable[[int], float],
+             join: Callable[[Value, Value, float], Value]) -> Optional[Value]:
     """An element of sorted ones, or a number between two; NaN if one is.
 
-    at: from the count of elements, the place of the first of the two, and the share of the second.
+    at: from the count of elements, the place.  join: from two elements and the share of the second, what is between them.
     """
     axes = _axes(x, axis, keepdims)
     if axes is None or len(axes) != 1 and axis is not None or x.dtype.kind != "f" or x.dtype.itemsize < 4 or \
@@ -162,12 +166,11 @@ def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, at: Callable[[int]
     flat, along = (x, axes[0]) if axis is not None and x.ndim > 1 else (ops.reshape(x, shape=(x.type.size,)), 0)
     order = (*(a for a in range(flat.ndim) if a != along), along)
     ordered = ops.sort(ops.transpose(flat, axes=order))
-    place, share = at(flat.shape[along])
-    low, last = math.floor(place), flat.shape[along] - 1
-    high = min(low + 1, last)
-    a, b, greatest = (ops.getitem(ordered, index=(Ellipsis, n)) for n in (low, high, last))
-    y, apart = (ops.cast(v, dtype=type_.dtype) if v.dtype != type_.dtype else v for v in (a, b - a))
-    y = y if place == low else y + apart * (share % 1)
+    place, last = at(flat.shape[along]), flat.shape[along] - 1
+    low = math.floor(place)
+    a, b, greatest = (ops.getitem(ordered, index=(Ellipsis, n)) for n in (low, min(low + 1, last), last))
+    a, b = (ops.cast(v, dtype=type_.dtype) if v.dtype != type_.dtype else v for v in (a, b))
+    y = a if place == low else join(a, b, place - low)
     y = ops.where(ops.isnan(greatest), constant(type_.dtype.type(np.nan)), y)
     return ops.reshape(y, shape=type_.shape)
 
