@@ -10,7 +10,19 @@ import chainer
 from chainer.utils.type_check import InvalidType
 
 from .. import pipeline
-from ..call_specs import Form, Sharing, examples, fits_in_memory, forms, larger_sizes_of, multiples_of, normal, sharings, sizes_of, specs_of
+from ..call_specs import (
+    Form,
+    Sharing,
+    examples,
+    fits_in_memory,
+    forms,
+    larger_sizes_of,
+    multiples_of,
+    normal,
+    sharings,
+    sizes_of,
+    specs_of,
+)
 from ..capture.dynamic_shapes import FreeSizes, Restrictions, SizeHistory
 from ..dispatch.dispatcher import positional
 from ..errors import Dy2StaticError, Location, SaveError, SignatureError

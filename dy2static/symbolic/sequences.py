@@ -174,7 +174,8 @@ def has_rows(item: Any, axis: int = 0) -> bool:
 def separate(calls: Calls, function: Callable, x: Any, axis: int = 0) -> Any:
     """``F.separate``."""
     if type(axis) is int and has_rows(x, axis):
-        return Rows(calls.capture, x if isinstance(x, SymbolicVariable) else calls.native(chainer.as_variable)(x), axis % len(x.shape))
+        parted = x if isinstance(x, SymbolicVariable) else calls.native(chainer.as_variable)(x)
+        return Rows(calls.capture, parted, axis % len(x.shape))
     return calls.native(function)(x, axis)
 
 

@@ -495,3 +495,29 @@ def test_inference_models_of_paddle(tmp_path):
         traced.save_inference_model(path, feed=[0], format="onnx")
     with pytest.raises(SignatureError, match="no format"):
         traced.save_inference_model(path, format="tflite")
+
+
+def test_axes_that_the_program_takes_for_equal_are_compared(tmp_path):
+    def counted(x, y, v):
+        return F.sum(x * y, axis=1) * len(v)
+    path, (x, v) = str(tmp_path / "model.onnx"), (np.ones((3, 2), "f"), np.ones(5, "f"))
+    for name in (None, "rows"):
+        specs = [InputSpec([name, 2]), InputSpec([name, 2]), InputSpec([None])]
+        dy2static.export.onnx(counted, specs, path)
+        if name is None:                                # all first axes are taken for equal
+            with pytest.raises(Exception, match="axis 0 of v has to be as long as axis 0 of x"):
+                run(path, {"x": x, "y": x, "v": v})
+            v = v[:3]
+        else:
+            v = np.ones(5, "f")
+        np.testing.assert_array_equal(run(path, {"x": x, "y": x, "v": v})["output"], counted(x, x, v).array)
+
+
+def test_rows_of_any_number_are_reflected(tmp_path):
+    def bordered(x):
+        return F.pad(x, ((0, 0), (2, 1)), "reflect")
+    path = str(tmp_path / "model.onnx")
+    dy2static.export.onnx(bordered, [InputSpec([None, 4])], path)
+    for n in (3, 1):
+        x = np.arange(4 * n, dtype="f").reshape(n, 4)
+        np.testing.assert_array_equal(run(path, {"x": x})["output"], bordered(x).array)

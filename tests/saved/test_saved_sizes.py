@@ -74,9 +74,10 @@ def test_parts_of_an_array_of_any_length(kind, tmp_path):
 
 
 def test_which_sizes_have_to_be_equal_is_said(tmp_path):
-    save(lambda x, y, z: F.sum(x * y) + F.sum(z), tmp_path / "m", [InputSpec([None, 2]), InputSpec([None, 2]), InputSpec([3])])
+    specs = [InputSpec([None, 2]), InputSpec([None, 2]), InputSpec([3])]
+    save(lambda x, y, z: F.sum(x * y) + F.sum(z), tmp_path / "m", specs)
     x, z = np.ones((4, 2), "f"), np.ones(3, "f")
-    with pytest.raises(SignatureError, match="wants argument 2: ndarray .* where axis 0 of argument 2 has the size of axis 0 of argument 1"):
+    with pytest.raises(SignatureError, match="where axis 0 of argument 2 has the size of axis 0 of argument 1"):
         load(tmp_path / "m")(x, x[:3], z)
 
 

@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from ...errors import SignatureError
 from ...ir.dims import Dim
+from ...ir.types import Tensor
 from ..captured import exported
 from ..program import ExportedProgram
 from . import proto
-from .model import model_of
+from .model import Axis, model_of
 from .writer import NEWEST, Options
 
 #: The first opset that has all operators that are written.
@@ -63,10 +64,11 @@ def model_of_program(program: ExportedProgram, options: Options) -> Any:
     sizes = {Dim(symbol) * size.factor: size.name for symbol, size in program.sizes.items()}
     has_limits = [size for size in program.sizes.values() if size.least > 1 or size.most is not None or size.factor > 1]
     limited = [(program.arguments[size.argument].name, size) for size in has_limits if options.checks != "leave out"]
+    tied = _tied(program) if options.checks != "leave out" else ()
     model = model_of(program.graph, [(a.value, a.name) for a in program.arguments],
                      [(p.value, p.name, p.array) for p in program.parameters],
                      list(zip(program.graph.outputs, [r.name for r in program.results])), sizes, options, program.name,
-                     limited=limited)
+                     limited=limited, tied=tied)
     for size in program.sizes.values():
         if size.least > 1:
             model.metadata_props.add(key=f"least {size.name}", value=str(size.least))
@@ -77,3 +79,17 @@ def model_of_program(program: ExportedProgram, options: Options) -> Any:
     for name, value in program.fixed.items():
         model.metadata_props.add(key=f"result {name}", value=repr(value))
     return model
+
+
+def _tied(program: ExportedProgram) -> Sequence[Tuple[Axis, Axis]]:
+    """Axes without a name for which the program takes the length of other ones, each with the first of these."""
+    first: Dict[Dim, Axis] = {}
+    found = []
+    for argument in program.arguments:
+        for axis, size in enumerate(argument.value.type.shape if isinstance(argument.value.type, Tensor) else ()):
+            if isinstance(size, Dim):
+                here = argument.name, axis
+                known = first.setdefault(size, here)
+                if known != here and not any(argument.size_names[axis:axis + 1]):
+                    found.append((known, here))
+    return found

@@ -20,6 +20,8 @@ from .writer import GraphWriter, Options
 
 #: An input or output, and its name.
 Named = Tuple[Value, str]
+#: An argument, and the number of one of its axes.
+Axis = Tuple[Name, int]
 
 
 def has_form(op: Any) -> bool:
@@ -34,9 +36,10 @@ def legalized(graph: Graph) -> Graph:
 
 def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tuple[Value, str, np.ndarray]],
              results: Sequence[Named], sizes: Mapping[Size, str], options: Options, name: str = "graph", doc: str = "",
-             version: str = "", limited: Sequence[Tuple[Name, FreeSize]] = ()) -> Any:
+             version: str = "", limited: Sequence[Tuple[Name, FreeSize]] = (), tied: Sequence[Tuple[Axis, Axis]] = ()) -> Any:
     """The model.  sizes: the names of free sizes.  limited: those that may not be any number, each with the argument that has it.
 
+    tied: axes that have to be as long as each other.
     Raises `ExportError`, with the user's line.
     """
     writer = GraphWriter(options, CONTROL)
@@ -52,6 +55,9 @@ def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tupl
         writer.declare(value, (given,))
     for given, size in limited:
         writer.fail_if(_does_not_fit(writer, given, size), f"{size.name} has to be {size.in_words}")
+    for one, other in tied:
+        differs = writer.node("Not", writer.node("Equal", _length(writer, one), _length(writer, other)))
+        writer.fail_if(differs, f"axis {other[1]} of {other[0]} has to be as long as axis {one[1]} of {one[0]}")
     writer.graph(legalized(graph))
     for value, given in results:
         if isinstance(value.type, Scalar) or isinstance(value.type, (Tensor, ListType)):
@@ -69,7 +75,7 @@ def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tupl
 
 def _does_not_fit(writer: GraphWriter, argument: Name, size: FreeSize) -> Name:
     """Whether the size of an argument is one that the program is not for."""
-    number = writer.node("Gather", writer.shape_of(argument), writer.constant(size.axis, np.int64), axis=0)
+    number = _length(writer, (argument, size.axis))
     found = writer.node("Less", number, writer.constant(size.least, np.int64))
     if size.most is not None:
         found = writer.node("Or", found, writer.node("Greater", number, writer.constant(size.most, np.int64)))
@@ -77,6 +83,11 @@ def _does_not_fit(writer: GraphWriter, argument: Name, size: FreeSize) -> Name:
         rest = writer.node("Mod", number, writer.constant(size.factor, np.int64))
         found = writer.node("Or", found, writer.node("Greater", rest, writer.constant(0, np.int64)))
     return found
+
+
+def _length(writer: GraphWriter, axis: Axis) -> Name:
+    """How long an axis of an argument is."""
+    return writer.node("Gather", writer.shape_of(axis[0]), writer.constant(axis[1], np.int64), axis=0)
 
 
 def _dtype(value: Value) -> np.dtype:

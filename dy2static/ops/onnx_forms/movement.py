@@ -5,6 +5,7 @@ from typing import Any, Sequence, Tuple
 
 import numpy as np
 
+from ...ir.dims import less
 from ...ir.onnx_forms import Name, NotInOnnx, OnnxWriter
 from ...ir.types import Tensor, Type
 
@@ -67,10 +68,15 @@ def pad(o: OnnxWriter, types: Sequence[Any], results: Sequence[Type], x: Name, *
     fill = given.pop("constant_values", 0)
     if mode not in ("constant", "edge", "reflect") or given.get("reflect_type", "even") != "even" or np.ndim(fill):
         raise NotInOnnx(f"ONNX has no border of mode {mode!r} with {sorted(dict(keywords))}")
-    if mode == "reflect" and any(not isinstance(n, int) or max(pair) >= n for n, pair in zip(types[0].shape, width)):
+    if mode == "reflect" and any(max(pair) and not _is_longer(n, max(pair)) for n, pair in zip(types[0].shape, width)):
         raise NotInOnnx("ONNX reflects less than the whole of an axis")
     widths = o.constant([before for before, _ in width] + [behind for _, behind in width], np.int64)
     return o.node("Pad", x, widths, *((o.like(fill, x),) if mode == "constant" else ()), mode=mode)
+
+
+def _is_longer(size: Any, count: int) -> bool:
+    """Whether a size is known to be larger: also where it may be one less than when it was captured."""
+    return bool(less(count, size if isinstance(size, int) else size - 1))
 
 
 # New arrays -----------------------------------------------------------------------------------------------------
