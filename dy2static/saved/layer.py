@@ -156,7 +156,8 @@ def _shared_sizes(guards: Sequence[Guard], place: int) -> str:
     known: Dict[Dim, str] = {}
     for guard in guards[:place + 1]:
         shape = guard.shape if isinstance(guard, (ArrayMatch, VariableMatch)) else ()
-        own = {size: f"axis {axis} of {guard.source.describe()}" for axis, size in enumerate(shape) if isinstance(size, Dim)}
+        whose = "" if guard.source is None else guard.source.describe()
+        own = {size: f"axis {axis} of {whose}" for axis, size in enumerate(shape) if isinstance(size, Dim)}
         if guard is guards[place]:
             return "".join([f", where {here} has the size of {known[size]}" for size, here in own.items() if size in known])
         known = {**own, **known}

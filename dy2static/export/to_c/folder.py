@@ -10,7 +10,7 @@ from ...errors import ExportError
 from ...ir.c_forms import c_type
 from ...ir.types import Tensor
 from ..captured import exported
-from ..program import ExportedProgram
+from ..program import Argument, ExportedProgram, Result
 from .entry import Entry, identifier
 from .interface import Interface
 from .main_program import main_program
@@ -110,7 +110,8 @@ def write_program(program: ExportedProgram, folder: Union[str, Path]) -> None:
 def model(programs: Sequence[ExportedProgram], name: str, text: ClosedText) -> Interface:
     """A model as part of a text.  programs: one, or also the one with gradients.  Raises `ExportError`."""
     for program in programs:
-        for part in (*program.arguments, *program.results):
+        parts: Sequence[Union[Argument, Result]] = (*program.arguments, *program.results)
+        for part in parts:
             if isinstance(part.value.type, Tensor) and c_type(part.value.dtype) is None:
                 raise ExportError(f"{part.name} of {program.name} is an array of {part.value.dtype}, which C does not have",
                                   next((node.loc for node in program.graph.walk() if part.value in node.inputs), None),
