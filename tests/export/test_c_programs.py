@@ -120,8 +120,9 @@ def parity(x):
 
 def weighted(x):
     """One weight for each image, where images may be so small that nothing is repeated."""
-    weights = F.sum(x, axis=(1, 2))[:, None, None]
-    return F.sum(F.tanh(x * F.broadcast_to(weights, x.shape)), axis=(1, 2))
+    x = F.average_pooling_2d(x, 3, 2, 1)
+    weights = F.sum(x, axis=(2, 3))[:, :, None, None]
+    return F.sum(x * F.broadcast_to(weights, x.shape), axis=(2, 3))
 
 
 def windows(x):
@@ -193,7 +194,8 @@ PROGRAMS = {
     "windows": (lambda: windows, [InputSpec([None])], False, [(float_array(n),) for n in (9, 4)]),
     "apart": (lambda: apart, [InputSpec([None])] * 5, False, [[float_array(n) for n in (300, 301, 302, 303, 304)]]),
     "parity": (lambda: parity, [FREE], False, [(float_array(n, 4),) for n in (4, 5)]),
-    "weighted": (lambda: weighted, [InputSpec([None] * 3)], False, [(float_array(2, *size),) for size in ((3, 4), (1, 3), (1, 1))]),
+    "weighted": (lambda: weighted, [InputSpec([None, 3, None, None])], False, [
+        (float_array(2, 3, *size),) for size in ((5, 4), (2, 3), (2, 2))]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 
