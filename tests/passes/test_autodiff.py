@@ -176,6 +176,22 @@ def test_what_is_saved(function, shapes, saved, inputs, outputs):
     assert (parts.inputs, parts.outputs) == (inputs, outputs)
 
 
+@pytest.mark.parametrize("shape, axes, new, copied", [
+    ((4, 3, 2), (0, 2, 1), (4, 6), True), ((4, 3, 2), (1, 0, 2), (12, 2), True), ((4, 3, 2), (0, 2, 1), (4, 2, 3, 1), False),
+    ((4, 3, 2), (0, 1, 2), (4, 6), False), ((4, 3, 2), (2, 0, 1), (2, 12), False),
+    ((4, 1, 3), (1, 0, 2), (12,), False), ((3, 4), (1, 0), (2, 2, 3), False), ((3, 4), (1, 0), (6, 2), True), ((0, 4), (1, 0), (0,), False)])
+def test_reshapes_that_copy_are_saved(shape, axes, new, copied):
+    """A backward reads what an array holds by then, but not through a reshape for which NumPy copies."""
+    moved = np.ones(shape).transpose(axes)
+    assert copied is not (np.shares_memory(moved, moved.reshape(new)) or 0 in shape)
+    graph = passes.run(passes.CLEAN, build(lambda x, g: ops.reshape(ops.transpose(x, axes=axes), shape=new) * g, shape, new))
+    parts = partition_joint(gradient(graph).graph, graph)
+    assert (len(parts.saved), parts.inputs) == ((1, (1,)) if copied else (0, (0, 1)))
+    graph = passes.run(passes.CLEAN, build(lambda x, g: ops.reshape(ops.transpose(ops.exp(x), axes=axes), shape=new) * g, shape, new))
+    saved = partition_joint(gradient(graph).graph, graph).saved
+    assert [v.shape for v in saved] == [shape]                      # nobody writes what the call has made
+
+
 def test_what_was_not_kept_is_computed_again(opaque):
     graph = build(lambda x: ops.log(ops.exp(x)), (3,))
     parts = partition_joint(gradient(graph).graph, graph, kept=())

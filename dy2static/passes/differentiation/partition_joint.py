@@ -10,6 +10,7 @@ from ..cleanup.cse import eliminate_common
 from ..cleanup.dce import eliminate_dead
 from ..cleanup.simplify import simplify
 from ..effects import has_effect
+from .copied_views import is_copied
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ def partition_joint(joint: Graph, forward: Graph, kept: Optional[Collection[Valu
     held: values that will exist in any case, so that nothing is saved to recompute them.
 
     Views (transpose, reshape, broadcast) and constants are recomputed in the backward graph instead of being saved,
-    so what a forward input holds when the backward runs is what counts, as in eager.  The backward graph is cleaned
-    up, and only what it still reads after that is saved.  Linear in nodes + edges.
+    so what a forward input holds when the backward runs is what counts, as in eager.  What NumPy copies is no view.
+    The backward graph is cleaned up, and only what it still reads after that is saved.  Linear in nodes + edges.
 
     Raises `InternalError` for a value that is not kept and cannot be recomputed: the result of an effect, or of unknown code.
     """
@@ -82,9 +83,17 @@ class _Reached:
                 if not before:
                     self.recomputed[producer] = None
 
+    def _may_change(self, node: Node) -> bool:
+        """Whether a view is of an array that the caller may write before the backward."""
+        producer: Optional[Node] = node
+        while producer is not None and producer.op.view:
+            value = producer.inputs[0]
+            producer = None if value in self.available else self.producers.get(value)
+        return producer is None
+
     def _is_recomputed(self, node: Node, value: Value) -> bool:
         """Whether a forward node runs again in the backward: constants and views are cheaper to recompute than to save."""
-        if node.op.view or node.op.name == "constant":
+        if node.op.name == "constant" or node.op.view and not (self._may_change(node) and is_copied(node, self.producers)):
             return True
         if self.kept is None or value in self.kept:
             return False
