@@ -1,6 +1,7 @@
 """Sizes of the caller's arrays that differ from call to call: one program serves them all."""
 from __future__ import annotations
 
+import collections
 import math
 from dataclasses import dataclass, field
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
@@ -18,6 +19,9 @@ _NOW = -1
 
 #: So many captures are remembered.
 _MOST_CAPTURES = 16
+
+#: When so many sequences of one list are in the way, all of them are taken to be.
+_SEVERAL = 3
 
 #: No axis gets a limit that is below this one: sizes that captures are tried with have to differ.
 _LEAST_LIMIT = 16
@@ -172,6 +176,8 @@ class FreeSizes:
             return
         axes = self.needed(getattr(error, "sizes", ()))
         restricted.raised |= axes
+        axes = self._with_their_lists(axes, restricted.raised)
+        restricted.raised |= axes
         if is_number_needed:
             restricted.fixed |= axes
         elif not any(axis not in self.restricted.raised and min(self._symbols[self.free[axis]].values()) > 3 for axis in axes):
@@ -182,6 +188,13 @@ class FreeSizes:
             restricted.exact = restricted.exact | nearer if nearer else restricted.exact - can_be
             restricted.multiples |= set() if nearer else can_be
             restricted.fixed |= set() if nearer or can_be else axes
+
+    def _with_their_lists(self, axes: Set[Axis], raised: Set[Axis]) -> Set[Axis]:
+        """These axes; with those of all sequences of a list of which several have been in the way: the others would be, too."""
+        families = collections.Counter([self.members[path].family for path, axis in raised
+                                        if axis == 0 and path in self.members])
+        return axes | {(path, axis) for path, axis in self.free if axis == 0 and path in self.members
+                       and families[self.members[path].family] >= _SEVERAL}
 
     def new_limits(self, limits: Mapping[str, int]) -> Dict[Axis, int]:
         """The limits of axes for those of symbols, if they have none yet and no size seen is above it."""
