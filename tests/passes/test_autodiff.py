@@ -1,4 +1,7 @@
 """Gradients of graphs: against finite differences, to second order, through split, and where there are none."""
+import functools
+import operator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -190,6 +193,24 @@ def test_reshapes_that_copy_are_saved(shape, axes, new, copied):
     graph = passes.run(passes.CLEAN, build(lambda x, g: ops.reshape(ops.transpose(ops.exp(x), axes=axes), shape=new) * g, shape, new))
     saved = partition_joint(gradient(graph).graph, graph).saved
     assert [v.shape for v in saved] == [shape]                      # nobody writes what the call has made
+
+
+_WIDE = dict(shape=(5, 2, 4, 3))
+
+
+@pytest.mark.parametrize("view, of_numpy, new", [
+    *[(functools.partial(ops.getitem, index=index), operator.itemgetter(index), new) for index, new in (
+        ((slice(None), slice(None, None, 2)), (12,)), ((slice(None, None, -1), slice(None, None, -1)), (24,)), (1, (6, 2)),
+        ((slice(None, None, -1),) * 3, (24,)), ((None, slice(None), slice(1, 3)), (12,)))],
+    (lambda x: ops.split(x, sizes=(1, 3), axis=1)[1], lambda x: x[:, 1:], (2, 9)),
+    (lambda x: ops.split(x, sizes=(1, 3), axis=1)[1], lambda x: x[:, 1:], (9, 2)),
+    (lambda x: ops.unstack(x, axis=1)[2], lambda x: x[:, 2], (6,)), (lambda x: ops.unstack(x, axis=0)[1], lambda x: x[1], (3, 4)),
+    *[(lambda x: ops.broadcast_to(x, **_WIDE), lambda x: np.broadcast_to(x, **_WIDE), new) for new in ((10, 12), (5, 8, 3), (5, 24))]])
+def test_reshapes_of_views_that_copy_are_saved(view, of_numpy, new):
+    array = np.ones((2, 4, 3))
+    is_copied = not np.shares_memory(array, of_numpy(array).reshape(new))
+    graph = passes.run(passes.CLEAN, build(lambda x, g: ops.reshape(view(x), shape=new) * g, array.shape, new))
+    assert len(partition_joint(gradient(graph).graph, graph).saved) == is_copied
 
 
 def test_what_was_not_kept_is_computed_again(opaque):

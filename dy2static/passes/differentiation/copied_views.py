@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ...ir.graph import Node, Value
+from ...ir.template import is_window
 
 #: The memory that an array takes: for each axis, its size and how many elements lie between two places.
 Layout = Tuple[Tuple[int, int], ...]
@@ -27,7 +28,7 @@ def _layout(value: Value, producers: Mapping[Value, Node]) -> Optional[Layout]:
         return _in_order(shape)
     rule = _RULES.get(node.op.name)
     layout = None if rule is None else _layout(node.inputs[0], producers)
-    return None if rule is None or layout is None else rule(layout, node)
+    return None if rule is None or layout is None else rule(layout, node, value)
 
 
 def _in_order(shape: Sequence[int]) -> Layout:
@@ -59,6 +60,33 @@ def _reshaped(layout: Layout, shape: Sequence[int]) -> Optional[Layout]:
     return tuple(reversed(axes))
 
 
-_RULES: Mapping[str, Callable[[Layout, Node], Layout]] = {
-    "reshape": lambda layout, node: _reshaped(layout, node.outputs[0].shape) or _in_order(node.outputs[0].shape),
-    "transpose": lambda layout, node: tuple([layout[axis] for axis in node.attrs["axes"]])}
+def _indexed(layout: Layout, node: Node, value: Value) -> Layout:
+    axes, sizes, source = [], iter(value.shape), iter(layout)
+    for entry in node.attrs["index"]:
+        if entry is None:
+            axes.append((next(sizes), 0))
+        else:
+            _, step = next(source)
+            if isinstance(entry, tuple):                # a slice; a number takes its axis away
+                axes.append((next(sizes), step if is_window(entry) else step * entry[2]))
+    return tuple(axes)
+
+
+def _broadcast(layout: Layout, node: Node, value: Value) -> Layout:
+    first = len(value.shape) - len(layout)
+    return tuple([(n, 0) for n in value.shape[:first]]
+                 + [(n, step if n == had else 0) for n, (had, step) in zip(value.shape[first:], layout)])
+
+
+def _of_same_steps(layout: Layout, node: Node, value: Value) -> Layout:
+    return tuple([(n, step) for n, (_, step) in zip(value.shape, layout)])
+
+
+_RULES: Mapping[str, Callable[[Layout, Node, Value], Layout]] = {
+    "broadcast_to": _broadcast,
+    "getitem": _indexed,
+    "reshape": lambda layout, node, value: _reshaped(layout, value.shape) or _in_order(value.shape),
+    "split": _of_same_steps,
+    "transpose": lambda layout, node, value: tuple([layout[axis] for axis in node.attrs["axes"]]),
+    "unstack": lambda layout, node, value: layout[:node.attrs["axis"]] + layout[node.attrs["axis"] + 1:],
+    **dict.fromkeys(("attached", "gradient_of", "identity", "stop_gradient"), _of_same_steps)}
