@@ -38,6 +38,7 @@ from .effects import Effects
 from .entered_reporters import EnteredReporters
 from .escaping import Escaping
 from .expressions import Expressions
+from .filled_lists import FilledLists
 from .grad_state import KeptGradients
 from .gradients import Gradients
 from .host_calls import HostCalls
@@ -119,7 +120,7 @@ class Capture:
         self.reports, self.rule_states = Reports(self), RuleStates(self)
         self.entered_reporters = EnteredReporters(self)
         self.imports = Imports(self)
-        self.index_ranges, self.assigned_items = IndexRanges(self), AssignedItems(self)
+        self.index_ranges, self.assigned_items, self.filled_lists = IndexRanges(self), AssignedItems(self), FilledLists(self)
         self.deciding = DecidingContents(self, fixed)
         self.number_checks, self.number_bounds = NumberChecks(self), NumberBounds(self)
 

@@ -19,9 +19,10 @@ from ..heap.ownership import is_converted, is_library_class, is_made_inside
 from ..heap.set_shadows import ShadowSet
 from ..heap.supers import GuardedSuper
 from ..library_facts.python import PURE_MODULES, builtin
+from ..runtime import dy
 from ..symbolic.buffers import Buffer
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
-from ..symbolic.iterators import ITERATORS
+from ..symbolic.iterators import ITERATORS, parts_of
 from ..symbolic.known_texts import TextKeyed
 from ..symbolic.layouts import Flags
 from ..symbolic.lists import StagedList, as_staged, symbolic_items
@@ -122,6 +123,8 @@ class Classes:
         """``list(...)``: it may come to grow under a decision."""
         if len(items) == 1 and symbolic_items(items[0]) is not None:
             return as_staged(items[0]).copy()
+        if len(items) == 1 and parts_of(self.capture, items[0]) is not None:
+            return dy.list_of(items[0], None, lambda item: item, 0)
         return StagedList(self.capture, self.calls.native(list)(*items))
 
     @staticmethod

@@ -58,8 +58,9 @@ class IndexRanges:
     """What is known of the arrays of indices among the inputs of one capture.
 
     places: of numbers that count the iterations of a loop, and what is added to them, what they are below.  least: of numbers
-    that a loop counts up, what they are not below.  multiples: of numbers that are computed from a place, how.  below: of arrays
-    of whole numbers that are drawn, what they are below; they are not negative.  reaching: items of lists at the place of a
+    that a loop counts up, what they are not below.  multiples: of numbers that are computed from a place, how.
+    mirrored: of numbers ``length - 1 - place``, both.  below: of arrays of whole numbers that are drawn, what they are below; they
+    are not negative.  reaching: items of lists at the place of a
     loop, which is that of the last one if the loop goes on to its end.
     """
 
@@ -70,6 +71,7 @@ class IndexRanges:
         self.places: Dict[Value, Any] = {}
         self.least: Dict[Value, Least] = {}
         self.multiples: Dict[Value, Multiple] = {}
+        self.mirrored: Dict[Value, Tuple[Value, Any]] = {}
         self.below: Dict[Value, int] = {}
         self.reaching: Set[Value] = set()
 

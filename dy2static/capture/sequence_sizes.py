@@ -7,11 +7,12 @@ import chainer.functions as F
 import numpy as np
 from chainer.dataset import convert
 
-from ..ir.dims import Dim
+from ..ir.dims import Dim, equal
 from ..ir.graph import Value
 from ..runtime.host_calls import Hole
+from ..symbolic.sequences import Rows, has_rows
 from ..symbolic.sizes import Size
-from ..symbolic.values import SymbolicArray
+from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 #: Calls of NumPy of which sizes are known if those are that they get, and what they make of them.
 _OF_SIZES: Dict[str, Callable[[Sequence[Any]], List[Any]]] = {
     "array": list, "asarray": list, "cumsum": lambda sizes: [sum(sizes[:i + 1]) for i in range(len(sizes))]}
+
+#: What `F.split_axis` gets.
+_SPLIT = ("x", "indices_or_sections", "axis", "force_tuple")
 
 
 def sizes_in(capture: Capture, value: Value) -> Optional[List[Any]]:
@@ -46,7 +50,12 @@ def _size(capture: Capture, item: Any, operands: Sequence[Value]) -> Any:
 
 
 def _split(calls: Calls, function: Callable, *args: Any, **kwargs: Any) -> Any:
-    """``F.split_axis`` at places that are sums of lengths."""
+    """``F.split_axis`` at places that are sums of lengths, or into parts of one element."""
+    given = {**dict(zip(_SPLIT, args)), **kwargs}
+    x, axis, count = given.get("x"), given.get("axis"), given.get("indices_or_sections")
+    if type(axis) is int and type(count) is Size and isinstance(x, SymbolicVariable) and has_rows(x, axis) and \
+            equal(count.plain, x.shape[axis].plain) is True:
+        return Rows(calls.capture, x, axis % len(x.shape), True)
     return calls.native(function)(*[_as_sizes(calls.capture, item) for item in args],
                                   **{name: _as_sizes(calls.capture, item) for name, item in kwargs.items()})
 

@@ -14,7 +14,7 @@ from .calls import ChainerCalls, Functions, HostCalls, Imports, Inputs, NumPyCal
 from .effects import Decisions, Effects, Operands, Reports
 from .gradients import Gradients, GradientState, MadeParameters, ReboundArrays
 from .heap import Attributes, ClassAttributes, ConfigEntries, Makers, Objects
-from .numbers import AssignedItems, DecidingContents, Expressions, IndexRanges, Texts, ValueNumbering
+from .numbers import AssignedItems, DecidingContents, Expressions, FilledLists, IndexRanges, Texts, ValueNumbering
 
 
 class Calls(Protocol):
@@ -214,6 +214,10 @@ class CaptureContext(Protocol):
     @property
     def index_ranges(self) -> IndexRanges:
         """What is known of indices."""
+
+    @property
+    def filled_lists(self) -> FilledLists:
+        """Lists as long as an axis of unknown size."""
 
     @property
     def assigned_items(self) -> AssignedItems:

@@ -43,6 +43,7 @@ class IndexRanges(Protocol):
 
     places: Dict[Value, Any]
     least: Dict[Value, Any]
+    mirrored: Dict[Value, Any]
     reaching: Set[Value]
 
     def is_place(self, value: Value, below: Any) -> None:
@@ -60,6 +61,13 @@ class AssignedItems(Protocol):
 
     def settle_all(self) -> None:
         """What is in the lists is read."""
+
+
+class FilledLists(Protocol):
+    """Lists as long as an axis of unknown size, which loops fill in order."""
+
+    def repeated(self, items: list, size: Any) -> Any:
+        """A list, repeated as often as the size says."""
 
 
 class DecidingContents(Protocol):

@@ -15,7 +15,7 @@ from ..heap.stand_ins import is_stand_in
 from ..ir.size_bounds import not_below
 from ..runtime import dy
 from ..symbolic.known_texts import SymbolicText
-from ..symbolic.lists import symbolic_items
+from ..symbolic.lists import StagedList, symbolic_items
 from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 
@@ -37,6 +37,8 @@ def item(capture: CaptureContext, container: Any, index: Any) -> Any:
     number = None if capture is None else unknown_number(capture, index)
     if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
         return container[bool(number) if number.kind == "py_bool" else number.fix()]
+    if type(container) is StagedList and container.slots is not None:
+        return NotImplemented                                       # the list knows
     if number is not None and (type(container) is ShadowDict or isinstance(container, ShadowList)):
         container.check_place(number)
     if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:

@@ -220,7 +220,7 @@ def _handler(path: str, asks_lists: bool = True) -> Callable[..., Any]:
 
 
 def _list(capture: CaptureContext, items: list) -> Any:
-    return NotImplemented if capture is None else StagedList(capture, items)
+    return NotImplemented if capture is None or type(items) is StagedList else StagedList(capture, items)
 
 
 def _list_of(capture: CaptureContext, items: Any, test: Optional[Callable], element: Callable, count: int) -> Any:

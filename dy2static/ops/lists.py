@@ -333,12 +333,12 @@ def _dtype_of_numbers(xs: Type) -> np.dtype:
     return elem.dtype if elem.kind == "numpy" else np.dtype({"py_bool": bool, "py_float": float}[elem.kind])
 
 
-#: An array of numbers, of Python's or NumPy's.
+#: An array of numbers, of Python's or NumPy's.  extent, size: as of `list_stack`.
 list_array: OpDef = declare(
-    "list_array", "xs", {"extent": None, "dtype": None}, kind="control", may_raise=True,
-    canonical=lambda xs, *, extent, dtype: {"dtype": _dtype_of_numbers(xs)},
-    infer=lambda xs, *, extent, dtype: Tensor((extent,), dtype),
-    numpy=lambda xs, *, extent, dtype: np.array(xs, dtype),
+    "list_array", "xs", {"extent": None, "dtype": None, "size": None}, kind="control", may_raise=True,
+    canonical=lambda xs, *, extent, dtype, size: {"dtype": _dtype_of_numbers(xs)},
+    infer=lambda xs, *, extent, dtype, size: Tensor((extent if size is None else size,), dtype),
+    numpy=lambda xs, *, extent, dtype, size: np.array(xs, dtype),
     onnx=forms.array,
 )
 

@@ -128,6 +128,7 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     **{("select", name): lambda value: False for name in ("begin", "end")},
     **{("conv_blocks", name): lambda value: False for name in ("scale", "shift", "residual", "relu")},
     ("list_stack", "size"): _or_none(_is_size),
+    ("list_array", "size"): _or_none(_is_size),
     ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
     **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")},

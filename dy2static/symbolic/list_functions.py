@@ -36,6 +36,8 @@ def length(calls: Calls, function: Callable, value: Any) -> Any:
         return value.length()
     if issubclass(kind, ShadowBase) and isinstance(getattr(kind, "__len__", None), types.FunctionType):
         return _own_length(kind.__len__(value))
+    if kind is StagedList and value.slots is not None:
+        return value.slots.size
     items = symbolic_items(value)
     if items is not None:
         return items.length
@@ -198,7 +200,8 @@ def _as_array(items: Items, function: Callable) -> Value:
 def _array_of_numbers(items: Items, size: str = "length") -> Value:
     """An array of all numbers.  size: how the name of its size begins (`ir.size_symbols`)."""
     builder = items.capture.builder
-    return builder.add(OPS["list_array"], (items.value,), {"extent": _extent(builder, items.value, size=size)}, name="array")[0]
+    attrs = {"extent": _extent(builder, items.value, size=size), "size": items.size if isinstance(items.size, Dim) else None}
+    return builder.add(OPS["list_array"], (items.value,), attrs, name="array")[0]
 
 
 def variables_together(items: Items) -> SymbolicVariable:

@@ -1,7 +1,7 @@
 """How long a list of the graph is, as far as that is known, and which slices go to its end."""
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from ..ir.dims import Size
 from ..ir.graph import Value
@@ -27,3 +27,12 @@ def is_end(span: slice) -> bool:
         return span.start is None and span.stop is None
     return span.start is None and (span.stop is None or type(span.stop) is int and span.stop > 0) or \
         span.stop is None and type(span.start) is int and span.start < 0
+
+
+def together(items: Any, other: Any) -> Tuple[Length, int]:
+    """How many items two lists have together."""
+    for one, rest in ((items, other), (other, items)):
+        if isinstance(one.size, int):
+            length, more = rest.count
+            return length, more + one.size
+    return Length(None if items.size is None or other.size is None else items.size + other.size), 0

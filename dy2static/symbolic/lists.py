@@ -4,11 +4,11 @@ Then the list object stays what it is, and holds one `Items`: what the graph kno
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 from ..capture_context import CaptureContext
 from ..heap.list_shadows import ShadowList, load_other
-from ..heap.right_operands import COMPARISONS, added, adds_itself, ask_right_first
+from ..heap.right_operands import added, adds_itself
 from ..ir.dims import Size, equal
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -16,7 +16,9 @@ from ..ir.size_bounds import is_positive, not_below
 from ..ir.types import Type
 from .assigned import Assigned
 from .kinds import describe, number_kind
-from .list_lengths import END, Length, is_end
+from .list_lengths import END, Length, is_end, together
+from .list_methods import refuse_methods
+from .slots import Slots
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -139,15 +141,6 @@ class Items:
         return made
 
 
-def _sum_of(items: Items, other: Items) -> Tuple[Length, int]:
-    """How many items two lists have together."""
-    for one, rest in ((items, other), (other, items)):
-        if isinstance(one.size, int):
-            length, more = rest.count
-            return length, more + one.size
-    return Length(None if items.size is None or other.size is None else items.size + other.size), 0
-
-
 class Contents:
     """All that a list holds, as one thing that decisions join and loops carry."""
 
@@ -235,8 +228,20 @@ class StagedList(list):
     def symbolic(self) -> Optional[Items]:
         """The contents, where the length is not known."""
         self.settle()
+        slots = self.slots
+        if slots is not None:
+            self.hold(slots.owner.whole(slots))
         first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
         return first if type(first) is Items else None
+
+    @property
+    def slots(self) -> Optional[Slots]:
+        """The items, if some may not be assigned yet."""
+        first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
+        if type(first) is Slots and first.is_complete:
+            self.hold(first.owner.whole(first))
+            return None
+        return first if type(first) is Slots else None
 
     @property
     def assigned(self) -> Optional[Assigned]:
@@ -245,8 +250,8 @@ class StagedList(list):
         return first if type(first) is Assigned else None
 
     def settle(self) -> None:
-        """Let what was assigned be items like others."""
-        assigned = self.assigned
+        """Let what was assigned be items like others; where not all items are assigned yet, they wait."""
+        assigned = None if self.slots is not None else self.assigned
         if assigned is not None:
             list.__setitem__(self, slice(None), assigned.owner.settled(assigned))
 
@@ -261,6 +266,10 @@ class StagedList(list):
         return list.__len__(self) if assigned is None else len(assigned.base)
 
     def __setitem__(self, index: Any, item: Any) -> None:
+        slots = self.slots
+        if slots is not None and type(index) is not slice:
+            slots.owner.put(slots, index, item)
+            return
         if self.capture.assigned_items.put(self, index, item):
             return
         if self.symbolic is not None:
@@ -290,7 +299,7 @@ class StagedList(list):
         elif theirs is not None:
             own = Contents(list.copy(self)).as_items(self.capture, theirs)
             value, = self.capture.builder.add(OPS["list_extend"], (own.value, theirs.value), {}, name="items")
-            self.hold(own.joined(theirs, value).counted(*_sum_of(own, theirs)))
+            self.hold(own.joined(theirs, value).counted(*together(own, theirs)))
         else:
             self._refuse("extended")
 
@@ -345,6 +354,9 @@ class StagedList(list):
         list.clear(self)
 
     def __getitem__(self, index: Any) -> Any:
+        slots = self.slots
+        if slots is not None and type(index) is not slice:
+            return slots.owner.get(slots, index)
         items = self.symbolic
         if items is not None:
             return items.item(index)
@@ -362,26 +374,7 @@ class StagedList(list):
         return self.capture.abort(f"a list whose length depends on array values is {what}", because=self.symbolic)
 
 
-def _unless_symbolic(name: str, what: str) -> Callable:
-    method = getattr(list, name)
-
-    def guarded(self: StagedList, *args: Any, **kwargs: Any) -> Any:
-        if self.symbolic is not None or any(type(x) is StagedList and x.symbolic is not None for x in args):
-            self._refuse(what)
-        for x in args:
-            load_other(self, x)
-        return method(self, *args, **kwargs)
-    guarded.__name__ = name
-    return guarded
-
-
-for _name, _what in (("__delitem__", "deleted from"), ("__iter__", "iterated over by a library"), ("__contains__", "searched"),
-                     ("__reversed__", "reversed"), ("__eq__", "compared"), ("__ne__", "compared"), ("__lt__", "compared"),
-                     ("__le__", "compared"), ("__gt__", "compared"), ("__ge__", "compared"), ("__mul__", "repeated"),
-                     ("__rmul__", "repeated"), ("__imul__", "repeated"), ("__repr__", "printed"), ("index", "searched"),
-                     ("count", "searched"), ("remove", "searched"), ("sort", "sorted")):
-    setattr(StagedList, _name, _unless_symbolic(_name, _what))
-ask_right_first(StagedList, list, (*COMPARISONS, "__add__"))
+refuse_methods(StagedList)
 
 
 def as_staged(value: Any) -> Any:

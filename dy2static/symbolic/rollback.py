@@ -22,6 +22,7 @@ from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
 from .memories import Memory
 from .sequences import Parts
+from .slots import Slots
 from .values import Maybe, is_symbolic
 
 #: The key of the place that is everything in a list whose length changes.
@@ -80,7 +81,7 @@ class Snapshot:
         found: Dict[Place, Any] = {}
         for key, (item, before) in self._bases().items():
             now = contents_of(item)
-            if type(item) is StagedList and (item.symbolic is not None or len(before) != len(now)):
+            if type(item) is StagedList and item.slots is None and (item.symbolic is not None or len(before) != len(now)):
                 if not Contents(now).same(Contents(before)):
                     found[key, WHOLE] = Contents(now)
             elif isinstance(item, list):
@@ -257,6 +258,8 @@ class Snapshot:
             return [item.value]
         if isinstance(item, Parts):
             return list(item.over)
+        if type(item) is Slots:
+            return [item.filled]
         return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
 
 

@@ -75,6 +75,8 @@ class Range(Parts):
         if self.step == 1 and type(self.start) is int and self.start == 0:
             return place
         found, (start, stop) = self.start + place * self.step, map(self.capture.expressions.size_of, (self.start, self.stop))
+        if self.step == -1 and start is not None:
+            note_mirrored(self.capture, found, place, start + 1)
         if type(found) is SymbolicScalar and None not in (start, stop) and not_below(start if self.step > 0 else stop + 1, 0):
             self.capture.index_ranges.places[found.value] = stop if self.step > 0 else start + 1
         return found
@@ -84,10 +86,10 @@ stands_for(Range, range)
 
 
 class Rows(Parts):
-    """The parts of an array or a Variable along an axis."""
+    """The parts of an array or a Variable along an axis.  keeps_axis: which they have, with one element."""
 
-    def __init__(self, capture: CaptureContext, array: Any, axis: int = 0):
-        self.capture, self.array, self.axis = capture, array, axis
+    def __init__(self, capture: CaptureContext, array: Any, axis: int = 0, keeps_axis: bool = False):
+        self.capture, self.array, self.axis, self.keeps_axis = capture, array, axis, keeps_axis
 
     @property
     def length(self) -> Any:
@@ -95,9 +97,13 @@ class Rows(Parts):
         return self.array.shape[self.axis].number
 
     def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, (slice, tuple)):
+        if isinstance(place, tuple):
             return self._refuse()
-        return self.array[(slice(None),) * self.axis + (place,) if self.axis else place]
+        part = self.array[(slice(None),) * self.axis + (place,) if self.axis else place]
+        if type(place) is not slice:
+            return F.expand_dims(part, self.axis) if self.keeps_axis else part
+        rows = Rows(self.capture, part, self.axis, self.keeps_axis)
+        return rows if has_rows(part, self.axis) else tuple([rows[k] for k in range(part.shape[self.axis])])
 
     def _refuse(self, *_: Any) -> Any:
         return self.capture.abort("the parts of an array are used other than one by one, and their number is not known",
@@ -157,7 +163,14 @@ class Backwards(Parts):
         below = self.capture.expressions.size_of(self.length)
         if isinstance(below, Dim) and type(found) is SymbolicScalar:
             self.capture.index_ranges.places[found.value] = below
+            note_mirrored(self.capture, found, place, below)
         return self.parts[found]
+
+
+def note_mirrored(capture: CaptureContext, found: Any, place: Any, length: Any) -> None:
+    """A number counts backwards: it is ``length - 1 - place``."""
+    if type(found) is type(place) is SymbolicScalar and found.text is None and place.text is None:
+        capture.index_ranges.mirrored[found.value] = place.value, length
 
 
 def sequence_of(capture: CaptureContext, item: Any) -> Any:

@@ -157,6 +157,8 @@ def _arithmetic(name: str) -> Tuple[Callable, Callable]:
             if isinstance(other, np.integer) or (self.dtype_of_number or getattr(other, "dtype_of_number", None)) is not None:
                 dtype = function(_one(self), _one(other)).dtype
             return Size(self.capture, result, dtype) if isinstance(result, Dim) else result if dtype is None else dtype.type(result)
+        if name == "mul" and isinstance(other, list):
+            return self.capture.filled_lists.repeated(other, self)
         return function(self.number, other)
 
     def forward(self: Size, other: Any) -> Any:
