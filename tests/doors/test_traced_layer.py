@@ -268,7 +268,7 @@ class Rows(chainer.Chain):
     """Needs the number of its rows."""
 
     def forward(self, x):
-        return F.stack(list(F.separate(x))[::-1])
+        return x * np.hanning(x.shape[0]).astype("f")[:, None]
 
 
 def test_sizes_that_cannot_be_free(tmp_path):
