@@ -1,6 +1,7 @@
 """Lists of as many items as an axis of unknown size has elements, ``[None] * len(x)``, which loops fill in order.
 
-Each iteration of ``for i in range(len(x))`` assigns the item at ``i``: such a list grows.  So do those that a loop fills from the end.
+Each iteration of ``for i in range(len(x))`` assigns the item at ``i``: such a list grows.  So do those that a loop fills from
+the end.
 """
 from __future__ import annotations
 
