@@ -142,7 +142,7 @@ def repeated(x):
 
 
 def listed(x):
-    return x, list(range(int(x.array.sum() * 1000)))  # <-
+    return x, tuple(range(int(x.array.sum() * 1000)))  # <-
 
 
 def truth_of_many(x):

@@ -23,7 +23,7 @@ from ..symbolic.values import SymbolicScalar
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
 from .function_nodes import implementation_of, name_of, trap_attributes
-from .self_contained import is_self_contained
+from .self_contained import apart, is_self_contained
 
 if TYPE_CHECKING:
     from .protocols import Capture
@@ -51,10 +51,11 @@ class OpaqueFunctions:
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
         for array in arrays_in(list(holder.__dict__.values())):
             self.capture.array_writes.by_reference(array)       # forward may change it in place
-        for value in holder.__dict__.values():
-            own = isinstance(value, (types.FunctionType, types.MethodType)) and not is_library(value.__module__ or "")
-            if own and not is_self_contained(value):
-                self.capture.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
+        for name, value in list(holder.__dict__.items()):
+            if isinstance(value, (types.FunctionType, types.MethodType)) and not is_library(value.__module__ or ""):
+                if not is_self_contained(value):
+                    self.capture.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
+                holder.__dict__[name] = apart(value)
         if not is_library(type(holder).__module__):
             self.capture.entered_reporters.check_host(name_of(node))
         else:

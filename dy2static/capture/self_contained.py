@@ -29,6 +29,14 @@ def is_self_contained(function: Any) -> bool:
     return all(type(item) in _CONSTANTS or _is_known(item) for item in held) and _is_plain(function.__code__, function.__globals__)
 
 
+def apart(function: types.FunctionType) -> types.FunctionType:
+    """A self-contained function that runs after its capture, too: with closure cells of its own."""
+    closure = function.__closure__ and tuple([types.CellType(cell.cell_contents) for cell in function.__closure__])
+    made = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
 def _is_filled(function: types.FunctionType) -> bool:
     try:
         return all(cell.cell_contents is not cell for cell in function.__closure__ or ())

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import dis
+import sys
 import types
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple, Type
 
+from ..control_flow.raising import GENERATOR
 from ..heap import aliases
 from ..heap.dict_shadows import ShadowDict
 from ..heap.heap import Heap
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
 
 
 class _Ended:
-    """What converted code calls after its capture."""
+    """What converted code calls after its capture: generators end in silence, functions that are still held compute."""
 
     def __getattr__(self, name: str) -> Any:
-        raise GeneratorExit                             # with which a generator ends in silence
+        if sys._getframe(1).f_code.co_flags & GENERATOR:
+            raise GeneratorExit
+        return getattr(dy, name)
 
 
 _ENDED = _Ended()
@@ -41,7 +45,7 @@ class StagedFunctions:
         self._globals: Dict[int, Any] = {}
 
     def end(self) -> None:
-        """Let converted functions do nothing any more: a generator that is left runs its ``finally`` when it is collected."""
+        """Let converted generators do nothing any more: one that is left runs its ``finally`` when it is collected."""
         for _, made in self._staged.values():
             for name, cell in zip(made.__code__.co_freevars, made.__closure__ or ()):
                 if name == RESERVED:

@@ -27,7 +27,7 @@ _STATE = {SystemExit: ("code",), StopIteration: ("value",), ImportError: ("msg",
 
 
 #: In `co_flags`, of the code of a generator function.
-_GENERATOR = 0x20
+GENERATOR = 0x20
 
 
 class Left(Exception):
@@ -116,7 +116,7 @@ def is_of_user_code(error: BaseException) -> bool:
 def is_in_generator() -> bool:
     """Whether code of a generator of the user's is being run."""
     frame: Optional[types.FrameType] = sys._getframe()
-    while frame is not None and not (frame.f_code.co_flags & _GENERATOR and is_user_code(frame.f_code)):
+    while frame is not None and not (frame.f_code.co_flags & GENERATOR and is_user_code(frame.f_code)):
         frame = frame.f_back
     return frame is not None
 
