@@ -88,7 +88,7 @@ def stack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Nam
     return _joined(o, xs, axis)
 
 
-def array(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, *, extent: Any, dtype: Any) -> Name:
+def array(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Name, *, extent: Any, dtype: Any, size: Any) -> Name:
     """An array of numbers."""
     # there may be none, and `ConcatFromSequence` wants some: one is put in front and left out again
     first = o.node("SequenceInsert", xs, o.constant(0, dtype), o.constant(0, np.int64))
