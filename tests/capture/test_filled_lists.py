@@ -46,6 +46,13 @@ def numbers(x):
     return F.sum(x * weights[:, None]), max(sums), len(sums)
 
 
+def array_of_numbers(x):
+    places = [0.0] * len(x)
+    for i in range(len(x)):
+        places[i] = float(i) * 2
+    return F.sum(x, axis=1) * np.array(places).astype("f")
+
+
 def rows(x):
     h = 0
     for row in reversed(list(x)):
@@ -116,7 +123,8 @@ def test_filled_lists(function, captures):
     assert captures in (None, static.cache_info().captures)
 
 
-def test_native_code():
-    static = to_static(both_ways, backend="c")
-    assert all(is_close(observed(both_ways, n), observed(static, n)) for n in SIZES)
+@pytest.mark.parametrize("function", [both_ways, array_of_numbers])
+def test_native_code(function):
+    static = to_static(function, backend="c")
+    assert all(is_close(observed(function, n), observed(static, n)) for n in SIZES)
     assert static.cache_info().captures == 3

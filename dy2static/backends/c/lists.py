@@ -254,15 +254,15 @@ def _from_items(emitter: Emitter, value: Value, items: Value, axis: int) -> None
 
 
 def _stack(emitter: Emitter, node: Node) -> None:
-    (value,), (items,) = node.outputs, node.inputs
+    (value,), (items,), axis = node.outputs, node.inputs, node.attrs.get("axis", 0)
     (extent,) = node.attrs["extent"].symbols
     symbol = name_of(extent)
     emitter.line(f"{symbol} = {emitter.local(items)}.count;")
     emitter.line(f"if (!{symbol}) goto bail;")
     emitter.size_is_known(extent)
     if node.attrs.get("size") is not None:
-        emitter.line(f"if ({symbol} != {value.shape[node.attrs['axis']]}) goto bail;")
-    _from_items(emitter, value, items, node.attrs.get("axis", 0))
+        emitter.line(f"if ({symbol} != {value.shape[axis]}) goto bail;")
+    _from_items(emitter, value, items, axis)
 
 
 def _unstack(emitter: Emitter, node: Node) -> None:
