@@ -10,8 +10,8 @@ from ..runtime.program import MISS, Program
 #: So many programs are kept of those that a refusal ends, for so many calls that fit no other program: about an epoch.
 _MOST, _PATIENCE = 16, 512
 
-#: Calls come back when so many of these programs have served one.
-_ENOUGH = 2
+#: Calls come back when so many of these programs have served one, and they have served one in so many calls.
+_ENOUGH, _ONE_IN = 2, 8
 
 
 class Refusals:
@@ -32,7 +32,7 @@ class Refusals:
         self._kept: Dict[Program, Any] = {}
         self._served: Set[Program] = set()
         self._learned: Tuple[Any, ...] = ()
-        self._left, self._has_returned = 0, False
+        self._left, self._count, self._has_returned = 0, 0, False
 
     def may_refuse(self, verdict: Verdict) -> bool:
         """Whether it is time to look for what could be left to Python."""
@@ -63,7 +63,7 @@ class Refusals:
         if self._has_returned or of.options.check or of.in_parts.parts.is_part(of.function):
             return True                                 # nothing calls a part any more that is divided
         self._kept = dict([*self._kept.items(), *taken.items()][:_MOST])
-        self._learned, self._left = learned, _PATIENCE
+        self._learned, self._left, self._count = learned, _PATIENCE, 0
         return True
 
     @property
@@ -91,9 +91,11 @@ class Refusals:
             if program not in self._kept:               # another thread was faster
                 return
             paying.count(seconds)
+            self._count += 1
             if paying.bill.is_paid_by(seconds):
                 self._served.add(program)
-            if len(self._served) < min(_ENOUGH, len(self._kept)):
+            calls = _PATIENCE - self._left
+            if len(self._served) < min(_ENOUGH, len(self._kept)) or self._count * _ONE_IN < calls:
                 return
             kept, learned = self._kept, self._learned
             self.clear()
