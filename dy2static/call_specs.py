@@ -122,24 +122,24 @@ def forms(specs: Sequence[Any]) -> List[Form]:
     return list(dict.fromkeys(found))
 
 
-def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
-    """Numbers for the sizes: all free first, then, since a free size is two or more, some of them one.
+def sizes_of(sharing: Sharing, small: Sequence[int] = (1,)) -> Iterator[Dict[int, int]]:
+    """Numbers for the sizes: all free first, then, since a free size is two or more, some of them one, or another small number.
 
-    Where there are many, those of axes of one number are one together: as the first axes are in a batch of one.
+    Where there are many, those of axes of one number are small together: as the first axes are in a batch of one.
     """
     groups = sorted(set(sharing.values()))
     yield {group: group + 2 for group in groups}
     first = {group: min(axis for (_, axis), other in sharing.items() if other == group) for group in groups}
-    together = {group: group if len(groups) <= _MOST_ALONE_ONE else first[group] for group in groups}
-    several = sorted(set(together.values()))[:_MOST_ALONE_ONE]
-    for ones in itertools.product((False, True), repeat=len(several)):
-        if any(ones):
-            is_one = dict(zip(several, ones))
-            yield {group: 1 if is_one.get(together[group]) else group + 2 for group in groups}
+    together = {group: group if len(groups) <= MOST_ALONE_SMALL else first[group] for group in groups}
+    several = sorted(set(together.values()))[:MOST_ALONE_SMALL]
+    for number, are_small in itertools.product(small, itertools.product((False, True), repeat=len(several))):
+        if any(are_small):
+            is_small = dict(zip(several, are_small))
+            yield {group: number if is_small.get(together[group]) else group + 2 for group in groups}
 
 
-#: Of so many sizes, each is also one by itself.
-_MOST_ALONE_ONE = 3
+#: Of so many sizes, each is also small by itself.
+MOST_ALONE_SMALL = 3
 
 
 def larger_sizes_of(sharing: Sharing) -> List[List[Dict[int, int]]]:

@@ -38,7 +38,7 @@ from .loaded import fitting
 from .naming import uniquely_named
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
 from .raising import with_raises
-from .sizes_of_one import serves_one
+from .small_sizes import OfSmall, served
 from .state import State, steady
 
 #: What calls do that only shows somewhere else than in results: left out, with a warning.
@@ -92,7 +92,7 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     if left_out:
         warnings.warn(f"{made.name} is exported without {', '.join(left_out)}", ExportWarning, stacklevel=caller_depth())
     others = [_Closing(subject, outcome, specs, state) for outcome in outcomes if outcome is not chosen]
-    made = _with_least(made, [closing.program() for closing in others if closing.has_sizes_of_one(made)])
+    made = _with_least(made, [closing.of_small() for closing in others if closing.is_alike(made)])
     if not gradients:
         return made
     closing.check_gradients()
@@ -102,19 +102,19 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
 class _Exported(Subject):
     """Captured in one mode, and with the arrays given in the first way in which that can be."""
 
-    action, is_in_one_form = "exported", True
+    action, is_in_one_form, small = "exported", True, (1, 0)
 
     def __init__(self, target: Any, training: bool, with_backprop: bool):
         super().__init__(target)
         self.modes = ((training, with_backprop),)
 
 
-def _with_least(program: ExportedProgram, others: Sequence[ExportedProgram]) -> ExportedProgram:
-    """The program, also for sizes of one where those that were captured for them compute the same."""
+def _with_least(program: ExportedProgram, others: Sequence[OfSmall]) -> ExportedProgram:
+    """The program, also for sizes of one and zero where what was captured for them computes the same."""
     least = {symbol: at_least(symbol) for symbol in program.sizes}
-    for symbol in least:
-        if least[symbol] == 2 and program.sizes[symbol].factor == 1 and serves_one(program, others, symbol):
-            least[symbol] = 1
+    for number in (1, 0):
+        found = served(program, others, number)
+        least = {symbol: number if symbol in found and n == number + 1 else n for symbol, n in least.items()}
     sizes = free_sizes(program.arguments, least.__getitem__)
     high = [f"{size.name} of {size.in_words}" for size in sizes.values() if size.least > 1 or size.most is not None]
     if high:
@@ -137,14 +137,20 @@ class _Closing:
         links = [subject.instance] if isinstance(subject.instance, chainer.Link) else []
         self._parameter_names = {id(param): name.lstrip("/") for link in links for name, param in link.namedparams()}
 
-    def has_sizes_of_one(self, general: ExportedProgram) -> bool:
-        """Whether it is the program of the same call for arrays of which some free sizes are one."""
-        mine = {name: value for name, value in self._arguments()}
-        is_alike = [argument.name for argument in general.arguments] == list(mine) and len(self.outcome.ends) == 1
-        return is_alike and (self._keeps_state or not self.state.writes)
+    def is_alike(self, general: ExportedProgram) -> bool:
+        """Whether it takes the same arguments: a call in another state of the model has others."""
+        return [argument.name for argument in general.arguments] == [name for name, _ in self._arguments()]
 
-    def program(self) -> ExportedProgram:
-        """The program.  Raises `ExportError`."""
+    def of_small(self) -> OfSmall:
+        """The program, for arrays of which some free sizes are small, if there is one.  It is only run here: it may need Python."""
+        try:
+            program = self.program(needs_python=True)
+        except ExportError:
+            program = None
+        return OfSmall([value for _, value in self._arguments()], program)
+
+    def program(self, needs_python: bool = False) -> ExportedProgram:
+        """The program; needs_python: whether it may.  Raises `ExportError`."""
         outcome = self.outcome
         if len(outcome.ends) != 1 and (self._keeps_state or any(end.writes for end in outcome.ends)):
             raise ExportError(f"what arrays hold decides which state {self.subject.name} changes", self._place(),
@@ -167,7 +173,7 @@ class _Closing:
         names = {part.name for part in (*arguments, *parameters)}
         graph = graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]))
         graph = passes.run(EXPORT, uniquely_named(graph))
-        for node in graph.walk():
+        for node in () if needs_python else graph.walk():
             self._check(node)
         results = tuple(map(Result, graph.outputs, unique([name for name, _ in values], names)))
         read = _read_in(graph)

@@ -60,11 +60,13 @@ class Subject:
     instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
     feeds: names that an ``input_spec`` gives to some of them.
     action: what is done with it, for messages.  is_in_one_form: one way of giving the arrays of a call is enough.
+    small: the sizes below two for which calls are captured, too.
     modes: ``chainer.config.train`` and ``enable_backprop`` of what is captured, in this order; training as the first must be there.
     Raises `SignatureError` for what has no function.
     """
 
     action, is_in_one_form = "saved", False
+    small: Sequence[int] = (1,)
     modes: Sequence[Tuple[bool, bool]] = ((False, False), (False, True), (True, True), (True, False))
 
     def __init__(self, target: Any):
@@ -179,7 +181,7 @@ class Subject:
     def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
         for place, sharing in enumerate(self._sharings):
-            sizes, *with_ones = sizes_of(sharing)
+            sizes, *with_small = sizes_of(sharing, self.small)
             restricted = _in_no_way
             try:
                 found = self._capture(specs, form, sharing, sizes, restricted)
@@ -192,9 +194,9 @@ class Subject:
                 if fewer is None:
                     continue
                 found, sizes, restricted = fewer
-            for ones in with_ones:
+            for small in with_small:
                 with contextlib.suppress(SaveError):    # not all functions take sizes of one
-                    some = {group: 1 if ones[group] == 1 else size for group, size in sizes.items()}
+                    some = {group: small[group] if small[group] < 2 else size for group, size in sizes.items()}
                     found += self._capture(specs, form, sharing, some, restricted)
             self._sharings = [sharing, *(other for other in self._sharings[:_PROBABLE] if other != sharing)]
             return found, None

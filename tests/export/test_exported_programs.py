@@ -40,7 +40,7 @@ def test_a_link_becomes_a_program_for_any_batch():
     assert names(program.arguments) == ["x"] and names(program.results) == ["output"] and program.name == "forward"
     assert names(program.parameters) == ["l1/W", "l1/b", "bn/avg_mean", "bn/gamma", "bn/beta", "bn/avg_var", "l2/W", "l2/b"]
     size, = program.sizes.values()
-    assert (size.name, size.argument, size.axis, size.least) == ("batch", 0, 0, 1)
+    assert (size.name, size.argument, size.axis, size.least) == ("batch", 0, 0, 0)
     for count in (1, 2, 5):
         x = np.random.rand(count, 4).astype("f")
         with chainer.using_config("train", False), chainer.no_backprop_mode():
@@ -129,7 +129,25 @@ def test_a_program_is_for_sizes_of_one_only_where_these_compute_the_same():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         program = exported(mean, [InputSpec([None, 4])])
+    assert [size.least for size in program.sizes.values()] == [0]
+    program = exported(lambda x: F.mean(x, axis=0), [InputSpec([None, 4])])     # divides by the size
     assert [size.least for size in program.sizes.values()] == [1]
+
+
+def test_sizes_that_may_be_zero():
+    """As far as that computes the same, and none of them may not be zero together with others where that does not."""
+    def attend(query, keys):
+        return F.matmul(F.softmax(F.matmul(query, keys, transb=True)), keys)
+
+    specs = [InputSpec(["rows", 4]), InputSpec(["keys", 4])]
+    for f, least in ((attend, [0, 1]), (lambda x, y: F.concat([x, y], axis=0), [0, 0]),
+                     (lambda x, y: F.max(F.concat([x, y], axis=0)), [0, 1]), (lambda x, y: x[0] + F.sum(y), [1, 0]),
+                     (lambda x, y: (x[x[:, 0] > 0], x * len(y)), [0, 0])):
+        assert [size.least for size in exported(f, specs).sizes.values()] == least
+    named = [InputSpec([name], name=name) for name in "abcd"]           # many sizes are zero together
+    for f, number in ((lambda a, b, c, d: a.sum() + b.sum() + c.sum() * d.sum(), 0),
+                      (lambda a, b, c, d: a.sum() + b.sum() + c.sum() * d.max(), 1)):
+        assert [size.least for size in exported(f, named).sizes.values()] == [number] * 4
 
 
 def test_a_program_is_for_multiples_where_images_are_halved_and_doubled():
@@ -143,9 +161,9 @@ def test_a_program_is_for_multiples_where_images_are_halved_and_doubled():
 
 def test_a_program_is_for_sizes_up_to_the_rows_of_a_table():
     table = np.ones((40, 3), "f")
-    with pytest.warns(ExportWarning, match="length of 1 to 40"):
+    with pytest.warns(ExportWarning, match="length of 0 to 40"):
         program = exported(lambda x: x + table[:x.shape[1]], [InputSpec([None, "length", 3])])
-    assert [(size.name, size.least, size.most) for size in program.sizes.values()] == [("batch", 1, None), ("length", 1, 40)]
+    assert [(size.name, size.least, size.most) for size in program.sizes.values()] == [("batch", 0, None), ("length", 0, 40)]
     assert not any("call" in node.op.name for node in program.graph.nodes)
 
 
@@ -288,5 +306,5 @@ def test_one_row_beside_draws_indices_and_numbers():
 
     state = np.random.get_state()[1].copy()
     program = exported(f, [InputSpec([None, 3]), InputSpec([None], "int64")])
-    assert [size.least for size in program.sizes.values()] == [1, 1]
+    assert [size.least for size in program.sizes.values()] == [1, 0]        # no place is in an array of no rows
     np.testing.assert_array_equal(np.random.get_state()[1], state)

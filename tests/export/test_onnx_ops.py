@@ -213,6 +213,26 @@ def test_free_sizes_and_attributes():
             check(found[name], expected, 1e-6, name)
 
 
+def test_free_sizes_that_are_zero():
+    """NaN as the mean of nothing; steps along an axis that is not there."""
+    builder = Builder("empty")
+    x = builder.input(Tensor((3, Dim("length_n0"), 2), np.dtype("f")), "x")
+    with building(builder):
+        outputs = (ops.mean(x), ops.mean(x, axis=1, keepdims=True), ops.mean(x, axis=0), ops.cumprod(x, axis=1),
+                   ops.linear_recurrence(x, x, axis=1), ops.sum(x, axis=1), ops.cumsum(x, axis=1), ops.concat(x, x, axis=1))
+    graph = builder.build(outputs)
+    names = [f"out_{k}" for k in range(len(outputs))]
+    model = model_of(graph, [(x, "x")], [], list(zip(graph.outputs, names)), {"length_n0": "length"}, Options())
+    for length in (0, 1, 3):
+        given = np.random.RandomState(0).rand(3, length, 2).astype("f")
+        found = run(model, {"x": given})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = interpret(graph, given)
+        for name, wanted in zip(names, expected):
+            check(found[name], wanted, 1e-6, name)
+
+
 def test_what_is_refused():
     """Ops without a form, and dtypes without a kernel, are errors that say so."""
     for op, operands, attrs, text in (

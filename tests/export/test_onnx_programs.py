@@ -279,6 +279,18 @@ def test_runs_of_other_sizes_fail():
     assert run(model_of_program(program, Options(checks="leave out")), one)["output"][0, 0] == 2
 
 
+def test_runs_without_rows():
+    """As eagerly where that is known to be right; else they fail."""
+    net = chainer.Sequential(L.Linear(3, 4), L.BatchNormalization(4), F.relu)
+    empty, some = np.zeros((0, 3), "f"), np.random.rand(2, 3).astype("f")
+    compare(lambda x: (net(x), x.array[x.array[:, 0] > 0.5], F.sum(x, axis=0)), [InputSpec([None, 3])], (empty,), (some,))
+    for f in (lambda x: F.max(x, axis=0), lambda x: F.mean(x), lambda x: x * 2 if len(x) else F.sum(x)):
+        program = exported(f, [InputSpec([None, 3])])
+        with pytest.raises(Exception, match="batch has to be 1 or more"):
+            run(model_of_program(program, Options()), {"x": empty})
+        check(run(model_of_program(program, Options()), {"x": some})["output"], f(chainer.Variable(some)).array, 1e-6)
+
+
 def test_sizes_as_numbers():
     def f(x):
         n, m = x.shape

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ...backends.c.closed import ClosedFunction, element_type, is_array
@@ -67,8 +67,8 @@ class Entry:
         self.called = f"{name}_{role}"
         self.draws, self.grows = function.draws, function.function.grows
         names = unique([identifier(part.name) for part in (*program.sizes.values(), *program.arguments)])
-        self.sizes: Dict[str, Tuple[str, FreeSize]] = {
-            symbol: (name, size) for name, (symbol, size) in zip(names, program.sizes.items())}
+        self.sizes: Dict[str, Tuple[str, FreeSize]] = {             # C has no arrays without elements
+            symbol: (name, replace(size, least=max(size.least, 1))) for name, (symbol, size) in zip(names, program.sizes.items())}
         self.arguments = [Field(a.value, name, self.shape(a.value)) for a, name in zip(program.arguments, names[len(self.sizes):])]
         self.results = [Field(r.value, name, self.shape(r.value), grown) for r, name, grown in zip(
             program.results, unique([identifier(r.name) for r in program.results]), function.is_grown)]

@@ -62,7 +62,7 @@ def checked_options(opset: int, random: bool, checks: str) -> Options:
 def model_of_program(program: ExportedProgram, options: Options) -> Any:
     """The model of a closed program."""
     sizes = {Dim(symbol) * size.factor: size.name for symbol, size in program.sizes.items()}
-    has_limits = [size for size in program.sizes.values() if size.least > 1 or size.most is not None or size.factor > 1]
+    has_limits = [size for size in program.sizes.values() if size.least > 0 or size.most is not None or size.factor > 1]
     limited = [(program.arguments[size.argument].name, size) for size in has_limits if options.checks != "leave out"]
     tied = _tied(program) if options.checks != "leave out" else ()
     model = model_of(program.graph, [(a.value, a.name) for a in program.arguments],
@@ -70,7 +70,7 @@ def model_of_program(program: ExportedProgram, options: Options) -> Any:
                      list(zip(program.graph.outputs, [r.name for r in program.results])), sizes, options, program.name,
                      limited=limited, tied=tied)
     for size in program.sizes.values():
-        if size.least > 1:
+        if size.least > 0:
             model.metadata_props.add(key=f"least {size.name}", value=str(size.least))
         if size.most is not None:
             model.metadata_props.add(key=f"most {size.name}", value=str(size.most))

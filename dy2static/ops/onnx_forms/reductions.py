@@ -1,6 +1,7 @@
 """Sums, extrema, products along axes and sorting as nodes of ONNX."""
 from __future__ import annotations
 
+import math
 from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,9 +18,13 @@ def sum_(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], x: Name, 
     return o.reduce("ReduceSum", o.cast(x, results[0].dtype), axis, keepdims)
 
 
-def mean(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], x: Name, *, axis: Axes, keepdims: bool) -> Name:
-    """The mean over axes."""
-    return o.reduce("ReduceMean", o.cast(x, results[0].dtype), axis, keepdims)
+def mean(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, *, axis: Axes, keepdims: bool) -> Name:
+    """The mean over axes; NaN of none, where ONNX has zero."""
+    x, sizes = o.cast(x, results[0].dtype), [types[0].shape[a] for a in axis]
+    if all(type(n) is int and n for n in sizes):
+        return o.reduce("ReduceMean", x, axis, keepdims)
+    count = o.size(math.prod(sizes))
+    return o.node("Div", o.reduce("ReduceSum", x, axis, keepdims), o.cast(count, o.dtype(x)))
 
 
 def extremum(operator: str) -> Rule:
@@ -125,9 +130,10 @@ def _steps(o: OnnxWriter, type_: Any, axis: int, factors: Name, terms: Optional[
             y = o.node("Add", y, o.node("Gather", terms, i, axis=axis))
         return (y,), (y,)
     stacked = o.loop(o.size(type_.shape[axis]), (state,), body, pushed=1)[1]
+    # onnxruntime gives one axis where there was no iteration
+    whole = o.node("Reshape", stacked, o.shape([type_.shape[axis], *item_shape]), allowzero=1)
     order = [a + 1 if a < axis else 0 if a == axis else a for a in range(type_.ndim)]
-    whole = stacked if axis == 0 else o.node("Transpose", stacked, perm=order)
-    return o.node("Reshape", whole, o.shape(type_.shape), allowzero=1)
+    return whole if axis == 0 else o.node("Transpose", whole, perm=order)
 
 
 def cumprod(o: OnnxWriter, types: Sequence[Any], results: Sequence[Type], x: Name, *, axis: int) -> Name:

@@ -1,11 +1,12 @@
-"""Whether a program for free sizes, which are two or more, computes the right thing where one of them is one."""
+"""Whether a program for free sizes, which are two or more, computes the right thing where one of them is one, or zero."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .. import passes
+from ..call_specs import MOST_ALONE_SMALL
 from ..errors import Dy2StaticError
 from ..ir.dims import Dim, as_multiple
 from ..ir.graph import Graph, Node, Value
@@ -13,37 +14,65 @@ from ..ir.interpret import interpret
 from ..ir.shapes import evaluate_shape
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
+from ..threads.quiet import quiet
 from .program import ExportedProgram
 
 #: How close results are of programs that sum up in another order.
 _RTOL = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 
 
-def serves_one(general: ExportedProgram, others: Sequence[ExportedProgram], symbol: str) -> bool:
-    """Whether all programs that were captured for arrays of one element along this axis compute what the general one does.
+class OfSmall(NamedTuple):
+    """What was captured for arrays of which some free sizes are small.
 
-    There must be such a program.  Graphs that are not the same are compared by what they give for random arrays.
+    arguments: the inputs of its graph that are arguments.  program: None for what cannot be exported.
     """
-    found = [(other, ones) for other, ones in ((other, _ones(general, other)) for other in others) if symbol in ones]
-    return bool(found) and all(_agree(general, other, ones) for other, ones in found)
+
+    arguments: Sequence[Value]
+    program: Optional[ExportedProgram]
 
 
-def _ones(general: ExportedProgram, other: ExportedProgram) -> Dict[str, int]:
-    """The symbols of the general program that are one in another; none for a program of sizes that are no multiples as its are."""
-    ones: Dict[str, int] = {}
-    for a, b in zip(general.arguments, other.arguments):
-        for m, n in zip(a.value.shape, b.value.shape):
+def served(general: ExportedProgram, others: Sequence[OfSmall], number: int) -> FrozenSet[str]:
+    """The symbols that may be this number, also together: what was captured for such arrays computes what the general program does.
+
+    Graphs that are not the same are compared by what they give for random arrays.
+    """
+    right = set()
+    for other in others:
+        small = _small(general, other)
+        if set(small.values()) == {number} and other.program is not None and _agree(general, other.program, small):
+            right.add(frozenset(small))
+    found: List[FrozenSet[str]] = [frozenset()]
+    for symbols in _alone(general):
+        together = [other | symbols for other in found]
+        found += together if right.issuperset(together) else []
+    return found[-1]
+
+
+def _alone(general: ExportedProgram) -> Iterator[FrozenSet[str]]:
+    """The symbols that are small without others in some capture, as `sizes_of` takes them."""
+    if len(general.sizes) <= MOST_ALONE_SMALL:
+        yield from (frozenset([symbol]) for symbol in general.sizes)
+        return
+    for axis in sorted({size.axis for size in general.sizes.values()})[:MOST_ALONE_SMALL]:
+        yield frozenset([symbol for symbol, size in general.sizes.items() if size.axis == axis])
+
+
+def _small(general: ExportedProgram, other: OfSmall) -> Dict[str, int]:
+    """The symbols that are small in a capture, and their numbers; none if its sizes are no multiples as those of the program."""
+    small: Dict[str, int] = {}
+    for argument, value in zip(general.arguments, other.arguments):
+        for m, n in zip(argument.value.shape, value.shape):
             symbol, factor = as_multiple(m) or ("", 1)
-            if symbol and n == 1:
+            if symbol and not isinstance(n, Dim) and n < 2:
                 if factor > 1:
                     return {}
-                ones[symbol] = 1
-    return ones
+                small[symbol] = n
+    return small
 
 
-def _agree(general: ExportedProgram, other: ExportedProgram, ones: Dict[str, int]) -> bool:
+def _agree(general: ExportedProgram, other: ExportedProgram, small: Dict[str, int]) -> bool:
     try:
-        reduced = passes.run(passes.CLEAN, with_sizes(general.graph, ones))
+        reduced = passes.run(passes.CLEAN, with_sizes(general.graph, small))
     except (ValueError, TypeError):                     # an op does not take the size
         return False
     makers = {value: node for node in reduced.nodes for value in node.outputs}
@@ -54,9 +83,11 @@ def _agree(general: ExportedProgram, other: ExportedProgram, ones: Dict[str, int
         return False
     reduced = reduced.with_(outputs=tuple([value for result, value in zip(general.results, reduced.outputs)
                                            if result.name not in known]))
-    if [v.type for v in reduced.outputs] != [v.type for v in other.graph.outputs] and not _are_renamed(reduced, other.graph):
+    if [v.type for v in reduced.outputs] != [v.type for v in other.graph.outputs] and not _are_alike(reduced, other.graph):
         return False
-    return _form(reduced) == _form(other.graph) or _compute_the_same(general, reduced, other)
+    # a rule of types may take an empty array of which the run has no maximum
+    is_same = 0 not in small.values() and _form(reduced) == _form(other.graph)
+    return is_same or _compute_the_same(general, reduced, other)
 
 
 def _number(node: Optional[Node]) -> Any:
@@ -64,11 +95,11 @@ def _number(node: Optional[Node]) -> Any:
     return node.attrs["size"] if node is not None and node.op.name == "dimension" else None
 
 
-def _are_renamed(a: Graph, b: Graph) -> bool:
-    """Whether the outputs differ in the names of symbols only."""
+def _are_alike(a: Graph, b: Graph) -> bool:
+    """Whether the outputs differ in sizes only of which the run decides."""
     return len(a.outputs) == len(b.outputs) and all(
         isinstance(x.type, Tensor) and isinstance(y.type, Tensor) and x.dtype == y.dtype and x.ndim == y.ndim and
-        all(m == n or isinstance(m, Dim) and isinstance(n, Dim) for m, n in zip(x.shape, y.shape))
+        all(m == n or isinstance(m, Dim) for m, n in zip(x.shape, y.shape))
         for x, y in zip(a.outputs, b.outputs))
 
 
@@ -128,7 +159,7 @@ def _interpreted(graph: Graph, *arrays: np.ndarray) -> Sequence[Any]:
     state = np.random.get_state()
     np.random.seed(0)
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), quiet():
             return interpret(graph, *arrays)            # type: ignore[no-any-return]
     finally:
         np.random.set_state(state)
