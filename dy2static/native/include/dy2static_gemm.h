@@ -75,12 +75,26 @@ static __attribute__((noinline)) void wide_tile(const int rows, const int64_t de
     }
 }
 
-/* Four rows of a transposed A at a time, of as many steps as there is a way for; gives how many.  All rows of a few steps come before the
-   next steps: lines of A whose distance is a power of two fall into one set of the cache, where they stay until they have been read. */
+/* Rows of a transposed A, up to a multiple of four, of as many steps as there is a way for; gives how many.  All rows of a few steps come
+   before the next steps: lines of A whose distance is a power of two fall into one set of the cache, where they stay until they have been
+   read. */
 DY_INLINE int64_t pack_turned_block(const int64_t rows, const int64_t depth, const DY_T *a, const int64_t lda, DY_T *block)
 {
     int64_t l = 0;
-#ifdef DY_EIGHTS
+#if defined(DY_SQUARES)
+    for (; sizeof(DY_T) == sizeof(float) && l + 16 <= depth; l += 16) {
+        int64_t i = 0;
+        for (; i + 16 <= rows; i += 16) {
+#pragma GCC unroll 16
+            for (int64_t step = 16; step < 32; step++)
+                __builtin_prefetch(a + (l + step) * lda + i);
+            turn_square((const float *)(a + l * lda + i), lda, (float *)(block + i * STRIDE + l), STRIDE);
+        }
+        for (; i + 4 <= rows; i += 4)
+            for (int64_t step = l; step < l + 16; step += 4)
+                transpose(a + step * lda + i, lda, block + i * STRIDE + step, STRIDE);
+    }
+#elif defined(DY_EIGHTS)
     for (; sizeof(DY_T) == sizeof(float) && l + 8 <= depth; l += 8) {
         for (int64_t i = 0; i < rows; i += LINE)
 #pragma GCC unroll 8
@@ -392,6 +406,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
     const DY_T *const packed = late ? panel : ready_panels ? ready_panels : pack_small(trans_b, m, n, depth, b, ldb, keep);
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
     const int beside = packed && !trans_a && repays_beside(n, lda);
+    const int fetched = DY_BYTES == 64 && ready_panels;         /* whether a part of the next panel comes with each tile */
     const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
     const int64_t together = rows_together(m, depth);
     for (int64_t i = 0; i < m; i += together) {
@@ -423,6 +438,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 right = panel;
                 stride = at.vectors * WIDTH;
             }
+            const DY_T *const soon = !fetched ? 0 : next + COLUMNS < n ? right + depth * COLUMNS : i + together < m ? ready_panels : 0;
             int64_t r = 0;
             if (right == b + at.j && rows > (ldb * sizeof(DY_T) % 1024 ? 2 * DY_ROWS : DY_ROWS)) {
                 packing_tile(at.vectors, depth, block, right, ldb, panel, c + i * ldc + at.j, ldc, alpha, keep);
@@ -432,8 +448,10 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
             }
             for (int64_t height; r < rows; r += height) {
                 DY_T *to = c + (i + r) * ldc + at.j, edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
-                const DY_T *const left = a + (i + r) * lda, *const row = block + r * STRIDE;
-                const DY_T *coming = !next && i + r + 2 * DY_ROWS <= m ? left + DY_ROWS * lda : 0;
+                const DY_T *const row = beside ? a + (i + r) * lda : block + r * STRIDE;
+                /* the next rows come with the first panel where they are read where they are, else with the last one */
+                const int64_t place = i + r + (beside ? DY_ROWS : together);
+                const DY_T *coming = !trans_a && (beside ? !next : next + COLUMNS >= n) && place + DY_ROWS <= m ? a + place * lda : 0;
                 const int64_t ahead = next ? r : r - (HEIGHT - 3 * DY_ROWS);        /* rows of the next panel come with three tiles */
                 if (late && !i && lda == ldb && next + COLUMNS < n && ahead >= 0 && ahead < COLUMNS)
                     coming = b + (next + COLUMNS + ahead) * ldb;
@@ -446,8 +464,11 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                     }
                 DY_T *const made = whole ? to : edge;
                 const int64_t distance = whole ? ldc : COLUMNS;
-                if (beside)
-                    height = beside_rows(rows - r, at.vectors, depth, left, lda, coming, right, alpha, keep, made, distance);
+                const int64_t columns_soon = r / DY_ROWS * SOON;
+                if (beside || fetched)
+                    height = beside_rows(rows - r, at.vectors, depth, row, beside ? lda : STRIDE, coming, lda,
+                                         soon && columns_soon < COLUMNS ? soon + columns_soon * depth : 0, right, alpha, keep, made,
+                                         distance);
                 else
                     any_tile(height, at.vectors, depth, row, right, stride, 0, made, distance, alpha, keep);
                 if (whole)

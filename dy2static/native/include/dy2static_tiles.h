@@ -95,8 +95,49 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
 #define IN_REGISTER(value) (void)0
 #endif
 
-/* Steps of which B is fetched early, and of which a packed B is: with shorter vectors that comes by itself, in a loop without fetches. */
-enum { AHEAD = 12, PACKED_AHEAD = DY_BYTES == 64 ? 48 : 0 };
+/* `vectors` sums of a row: the element at `left` times each of `right` is added.  Instructions are written out for the longest vectors: gcc
+   copies sums from register to register, and keeps some of them in memory. */
+#if defined(__AVX512F__)
+DY_INLINE void add_products(const int vectors, const DY_T *left, const dy_vector *right, dy_vector *sum)
+{
+    if (vectors == 1) {
+        if (sizeof(DY_T) == 4)
+            __asm__("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(sum[0]) : "m"(*left), "v"(right[0]));
+        else
+            __asm__("vfmadd231pd %1%{1to8%}, %2, %0" : "+v"(sum[0]) : "m"(*left), "v"(right[0]));
+        return;
+    }
+    dy_vector all;
+    if (sizeof(DY_T) == 4)
+        __asm__("vbroadcastss %1, %0" : "=v"(all) : "m"(*left));
+    else
+        __asm__("vbroadcastsd %1, %0" : "=v"(all) : "m"(*left));
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        if (sizeof(DY_T) == 4)
+            __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum[v]) : "v"(all), "v"(right[v]));
+        else
+            __asm__("vfmadd231pd %2, %1, %0" : "+v"(sum[v]) : "v"(all), "v"(right[v]));
+}
+#else
+DY_INLINE void add_products(const int vectors, const DY_T *left, const dy_vector *right, dy_vector *sum)
+{
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        sum[v] += *left * right[v];
+}
+#endif
+
+/* Steps of which B is fetched early, and of which a packed B is.  With short vectors that comes by itself, in a loop without fetches; with
+   the longest ones it does on Intel's CPUs, which have no CLZERO. */
+enum {
+    AHEAD = 12,
+#if defined(__AVX512F__) && defined(__CLZERO__)
+    PACKED_AHEAD = 48
+#else
+    PACKED_AHEAD = 0
+#endif
+};
 
 /* One step of all sums: a row of B times the elements of A, which are `lda` apart.  panel: null, or where that row goes as well. */
 DY_INLINE void add_step(const int rows, const int vectors, const DY_T *a, const int64_t lda, const DY_T *row, DY_T *panel, dy_vector *sum)
@@ -113,12 +154,8 @@ DY_INLINE void add_step(const int rows, const int vectors, const DY_T *a, const 
         for (int v = 0; v < vectors; v++)
             store(panel + v * WIDTH, right[v]);
 #pragma GCC unroll 12
-    for (int i = 0; i < rows; i++) {
-        const DY_T left = a[i * lda];
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            sum[i * vectors + v] += left * right[v];
-    }
+    for (int i = 0; i < rows; i++)
+        add_products(vectors, a + i * lda, right, sum + i * vectors);
     if (rows * vectors == 1)
         IN_REGISTER(sum[0]);
 }

@@ -10,6 +10,7 @@ enum {
     SETS = 4096,                                    /* bytes, after which lines fall into one set of the first cache again */
     BESIDE_PANELS = 8,                              /* for so many at most, rows of A are not packed */
     CHUNK = 3,                                      /* rows of B that are addressed from one register */
+    SOON = 4,                                       /* lines of the next panel that are fetched with each line of the rows of a tile */
     LONG = 12,                                      /* rows of a tile of one vector: fewer sums would wait for each other */
     MOST_TURNED = (DY_BYTES == 32 ? 16 : 8) * DY_ROWS,     /* rows of A for which B is read once */
     TURNED_COLUMNS = DY_BYTES == 16 ? DY_ROWS : 48          /* of C that are turned at a time: whole lines, and whole tiles */
@@ -45,20 +46,18 @@ DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *
             IN_REGISTER(right[v]);
     }
 #pragma GCC unroll 12
-    for (int i = 0; i < rows; i++) {
-        const DY_T left = at[i / CHUNK][i % CHUNK * ldb + next];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            sum[i][v] += left * right[v];
-    }
+    for (int i = 0; i < rows; i++)
+        add_products(vectors, at[i / CHUNK] + i % CHUNK * ldb + next, right, sum[i]);
     if (rows * vectors == 1)
         IN_REGISTER(sum[0][0]);
 }
 
 /* `rows` rows of B, `ldb` apart, times a panel: up to COLUMNS elements for each row, at `to`, `next` apart, to which `keep` times what is
-   there is added.  coming: rows that are fetched meanwhile, or null.  ahead: steps of which the panel is fetched early. */
+   there is added.  coming: rows, `apart`, that are fetched meanwhile, or null.  soon: SOON * depth elements that come to the second cache
+   meanwhile, or null.  ahead: steps of which the panel is fetched early. */
 DY_INLINE void turned_tile(const int rows, const int vectors, const int ahead, const int64_t depth, const DY_T *b, const int64_t ldb,
-                           const DY_T *coming, const DY_T *panel, const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
+                           const DY_T *coming, const int64_t apart, const DY_T *soon, const DY_T *panel, const DY_T alpha,
+                           const DY_T keep, DY_T *to, const int64_t next)
 {
     dy_vector sum[LONG][2];
 #pragma GCC unroll 12
@@ -79,7 +78,11 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int ahead, c
         if (coming)
 #pragma GCC unroll 12
             for (int i = 0; i < rows; i++)
-                __builtin_prefetch(coming + i * ldb + l, 0, 2);
+                __builtin_prefetch(coming + i * apart + l, 0, 2);
+        if (soon)
+#pragma GCC unroll 4
+            for (int line = 0; line < SOON; line++)
+                __builtin_prefetch(soon + SOON * l + line * LINE, 0, 2);
         for (; l + 2 <= end; l += 2) {
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++, panel += vectors * WIDTH) {
@@ -108,35 +111,46 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int ahead, c
         }
 }
 
-#define DY_TURNED_TILE(NAME, ROWS, AHEAD)                                                                           \
+#define DY_TURNED_TILE(NAME, ROWS)                                                                                  \
     static __attribute__((noinline)) int NAME(const int vectors, const int64_t depth, const DY_T *b,                \
                                               const int64_t ldb, const DY_T *coming, const DY_T *panel,             \
                                               const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)      \
     {                                                                                                               \
         if (vectors == 2)                                                                                           \
-            turned_tile(ROWS, 2, AHEAD, depth, b, ldb, coming, panel, alpha, keep, to, next);                       \
+            turned_tile(ROWS, 2, 0, depth, b, ldb, coming, ldb, 0, panel, alpha, keep, to, next);                        \
         else                                                                                                        \
-            turned_tile(ROWS, 1, AHEAD, depth, b, ldb, coming, panel, alpha, keep, to, next);                       \
+            turned_tile(ROWS, 1, 0, depth, b, ldb, coming, ldb, 0, panel, alpha, keep, to, next);                        \
         return ROWS;                                                                                                \
     }
 
 #if DY_ROWS == 12
-DY_TURNED_TILE(turned_12, 12, 0)
-DY_TURNED_TILE(beside_12, 12, PACKED_AHEAD)
+DY_TURNED_TILE(turned_12, 12)
+
+/* A tile of a panel that is not near. */
+static __attribute__((noinline)) int beside_12(const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
+                                               const DY_T *coming, const int64_t apart, const DY_T *soon, const DY_T *panel,
+                                               const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
+{
+    if (vectors == 2)
+        turned_tile(12, 2, PACKED_AHEAD, depth, b, ldb, coming, apart, soon, panel, alpha, keep, to, next);
+    else
+        turned_tile(12, 1, PACKED_AHEAD, depth, b, ldb, coming, apart, soon, panel, alpha, keep, to, next);
+    return 12;
+}
 #else
 static __attribute__((noinline)) int turned_long(const int64_t depth, const DY_T *b, const int64_t ldb, const DY_T *coming,
                                                  const DY_T *panel, const DY_T alpha, DY_T *to, const int64_t next)
 {
-    turned_tile(LONG, 1, 0, depth, b, ldb, coming, panel, alpha, 0, to, next);
+    turned_tile(LONG, 1, 0, depth, b, ldb, coming, ldb, 0, panel, alpha, 0, to, next);
     return LONG;
 }
 #endif
-DY_TURNED_TILE(turned_6, 6, 0)
-DY_TURNED_TILE(turned_5, 5, 0)
-DY_TURNED_TILE(turned_4, 4, 0)
-DY_TURNED_TILE(turned_3, 3, 0)
-DY_TURNED_TILE(turned_2, 2, 0)
-DY_TURNED_TILE(turned_1, 1, 0)
+DY_TURNED_TILE(turned_6, 6)
+DY_TURNED_TILE(turned_5, 5)
+DY_TURNED_TILE(turned_4, 4)
+DY_TURNED_TILE(turned_3, 3)
+DY_TURNED_TILE(turned_2, 2)
+DY_TURNED_TILE(turned_1, 1)
 
 /* A tile of as many of the rows that are left as it takes; gives their number. */
 static int turned_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
@@ -158,13 +172,14 @@ static int turned_rows(const int64_t left, const int vectors, const int64_t dept
 
 /* The same where the panel is not near. */
 static int beside_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
-                       const DY_T *coming, const DY_T *panel, const DY_T alpha, const DY_T keep, DY_T *to, const int64_t next)
+                       const DY_T *coming, const int64_t apart, const DY_T *soon, const DY_T *panel, const DY_T alpha,
+                       const DY_T keep, DY_T *to, const int64_t next)
 {
 #if DY_ROWS == 12
     if (left >= 12)
-        return beside_12(vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+        return beside_12(vectors, depth, b, ldb, coming, apart, soon, panel, alpha, keep, to, next);
 #endif
-    return turned_rows(left, vectors, depth, b, ldb, coming, panel, alpha, keep, to, next);
+    return turned_rows(left, vectors, depth, b, ldb, apart == ldb ? coming : 0, panel, alpha, keep, to, next);
 }
 
 /* LONG rows of B times a panel.  coming: as many rows that are fetched meanwhile, or null. */
