@@ -18,6 +18,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..lowering.registration import registered
 from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
+from ..symbolic.applications import holds_inputs
 from ..symbolic.array_or_variable import variable_of
 from ..symbolic.data_dependent_sizes import may_be_empty
 from ..symbolic.size_trials import check_types
@@ -51,8 +52,9 @@ class ChainerCalls:
         """What ``node.apply(inputs)`` does while this capture runs."""
         self.capture.check()
         inputs = [variable_of(x) for x in inputs]
-        given = self._given(node, inputs)
-        relied = self._keep_by_reference(inputs, given)
+        taken, attributes = self._given(node, inputs)
+        given = [*taken, *attributes]
+        relied = self._keep_by_reference(inputs, given, given if holds_inputs(node) else attributes)
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
@@ -81,7 +83,7 @@ class ChainerCalls:
         connected = any(requires) and chainer.config.enable_backprop
         may_view = self._may_view(outputs, values, start)
         made = tuple(self.capture.builder.nodes[start:])
-        self.capture.array_writes.applied(node, made, given, outputs, connected)
+        self.capture.array_writes.applied(node, made, given, [*attributes, *_of_callers(inputs)], outputs, connected)
         if relied and connected:
             self.capture.array_writes.overwritten.relied(outputs, relied)
         results = tuple([self.result(v, values, any(requires), connected) for v in outputs])
@@ -102,16 +104,18 @@ class ChainerCalls:
             self.capture.abort("whether a Variable requires a gradient depends on a decision on array values", because=unknown[0])
         return self.capture.staging.choices.result(self.capture, required)
 
-    def _given(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> List[SymbolicArray]:
-        """The arrays that a function gets, in its attributes too."""
+    def _given(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[List[SymbolicArray], List[SymbolicArray]]:
+        """The arrays that a function gets: its inputs, and those in its attributes."""
         holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
         found = arrays_in([x._data[0] if isinstance(x, chainer.Variable) else x for x in inputs])
         state = state_of(node)
-        return found + arrays_in([value for name, value in holder.__dict__.items() if name not in state])
+        return found, arrays_in([value for name, value in holder.__dict__.items() if name not in state])
 
-    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> List[Optional[Location]]:
+    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray],
+                           held: Sequence[SymbolicArray]) -> List[Optional[Location]]:
         """What backward will read is the array itself, if it is one of the user's that was written.
 
+        given: the arrays that a function gets.  held: those that it holds.
         Gives the lines that wrote arrays of Variables of the user's.
         """
         required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
@@ -124,7 +128,8 @@ class ChainerCalls:
                 self.capture.gradients.know_again(x)
         for array in given:
             if id(array) not in own:
-                self.capture.array_writes.by_reference(array)
+                if any(array is other for other in held):
+                    self.capture.array_writes.by_reference(array)
             elif self.capture.array_writes.is_written(array) or self.capture.rebound_arrays.has(own[id(array)]):
                 relied.append(self.capture.rebound_arrays.at(own[id(array)]) or self.capture.array_writes.written_at(array))
                 self.capture.gradients.know_again(own[id(array)])
@@ -263,6 +268,11 @@ class ChainerCalls:
     def _is_free(self, array: Any) -> bool:
         """Whether a Variable may get an array itself, to be written in place: no other has it, whose gradients are its own."""
         return not self.capture.staging.depth and self.capture.array_writes.is_own(array) and not self.capture.gradients.has(array)
+
+
+def _of_callers(inputs: Sequence[Any]) -> List[SymbolicArray]:
+    """The arrays of those that are Variables of the user's and require a gradient."""
+    return [x._data[0] for x in inputs if isinstance(x, SymbolicVariable) and x.requires_grad and "source" in x.__dict__]
 
 
 class _Typed:

@@ -58,6 +58,7 @@ class OpaqueFunctions:
                 holder.__dict__[name] = apart(value)
         if not is_library(type(holder).__module__):
             self.capture.entered_reporters.check_host(name_of(node))
+            self.capture.heap.objects.open_classes.stays_whole(type(holder))
         else:
             holder.__dict__.update({name: _with_whole(value) for name, value in holder.__dict__.items()})
         hidden = {name: self.capture.operands.template(value, operands) for name, value in holder.__dict__.items()

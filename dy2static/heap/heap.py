@@ -331,6 +331,8 @@ class Heap:
         for sources in (aliases.sources_of_objects(self._memo.values()), nans, *varying):
             if len(sources) > 1:
                 self.guard(DistinctObjects(sources))
+        for cls, names in self.objects.open_classes.counters():
+            self.definitions.leave_out(cls, names)
         if self.definitions:
             self.guard(DefinitionsMatch(self.definitions))
 

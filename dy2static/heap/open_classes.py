@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import dis
 import enum
 import types
 from typing import Any, Dict, Iterator, List, Set, Tuple
@@ -18,6 +19,9 @@ from .ownership import is_immutable, is_library_class
 _NOTED = frozenset(("__annotations__", "__slots__", "__dataclass_fields__"))
 _CHANGEABLE = (list, dict, set, bytearray, collections.deque, types.SimpleNamespace, np.ndarray, chainer.Variable, chainer.Link)
 
+#: What may read attributes of a class by names that no code holds.
+_LOOKING = frozenset(("__dict__", "vars", "dir", "getmembers"))
+
 
 class OpenClasses:
     """Stops a capture whose code reads an attribute of such a class that holds a list, an array or the like.
@@ -30,6 +34,8 @@ class OpenClasses:
         self._held: Dict[str, type] = {}
         self._named: Set[str] = set()
         self._seen: Set[type] = set()
+        self._counters: Dict[type, Set[str]] = {}               # of classes that stay whole
+        self._ran: Dict[types.CodeType, None] = {}
         self._before: List[Tuple[Any, Dict[str, Any]]] = []      # classes and members of enums, and their attributes
 
     def add(self, cls: type) -> None:
@@ -71,14 +77,35 @@ class OpenClasses:
         """Take note of a class that is made during the capture: what it holds is known."""
         self._seen.add(cls)
 
+    def stays_whole(self, cls: type) -> None:
+        """Take note of a class whose methods run as Python in each run of the program."""
+        if cls in self._counters:
+            return
+        own = [base for base in cls.__mro__ if not is_library_class(base)]
+        numbers = {name for base in own for name, value in vars(base).items() if type(value) in (int, float)}
+        stored = {name for base in own for method in vars(base).values() for name in _stored_by(method)}
+        inherited = {name for base in cls.__mro__ if base not in own for name in vars(base)}
+        self._counters[cls] = numbers & stored - inherited
+        self._check()
+
+    def counters(self) -> Iterator[Tuple[type, Set[str]]]:
+        """Of each class that stays whole, the numbers that its methods replace, but for those that converted code may read."""
+        for cls, names in self._counters.items():
+            yield cls, set() if self._named & _LOOKING else names - self._named
+
     def runs(self, code: types.CodeType) -> None:
         """Take note of the code of a function."""
         self._named.update(_names(code))
+        self._ran[code] = None
         self._check()
 
     def _check(self) -> None:
         for name in self._held.keys() & self._named:
             self._capture.abort(f"attribute {name!r} of class {self._held[name].__name__} is read, which may change")
+        for cls, names in self._counters.items():
+            read = {name for code in self._ran for owner, name in _reads(code) if owner == cls.__name__} if names else names
+            for name in names & read:
+                self._capture.abort(f"attribute {name!r} of class {cls.__name__} is read, which its own methods change")
 
 
 def _may_change(value: Any) -> bool:
@@ -88,6 +115,29 @@ def _may_change(value: Any) -> bool:
     kind = type(value)
     is_of_user = not is_library_class(kind) and not isinstance(value, (type, enum.Enum)) and not hasattr(kind, "__get__")
     return isinstance(value, _CHANGEABLE) or is_of_user and not is_immutable(value)
+
+
+def _stored_by(method: Any) -> Iterator[str]:
+    """The attributes that a method assigns, of whatever; not those of a new object."""
+    function = getattr(method, "__func__", method)
+    if isinstance(function, types.FunctionType) and function.__name__ not in ("__init__", "__new__"):
+        for code in _codes(function.__code__):
+            yield from (step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR")
+
+
+def _reads(code: types.CodeType) -> Iterator[Tuple[str, str]]:
+    """Each name that code loads, with the attribute that it loads of it next."""
+    for inner in _codes(code):
+        steps = list(dis.get_instructions(inner))
+        yield from ((a.argval, b.argval) for a, b in zip(steps, steps[1:]) if b.opname == "LOAD_ATTR" and isinstance(a.argval, str))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object, and those inside of it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -5,14 +5,15 @@ from .table import named, read
 
 #: Classes of functions, by their names.
 NODES = read("""
-views: AsStrided BroadcastTo Cast Contiguous Copy Diagonal Dropout ExpandDims Flip FlipLR FlipUD GetItem Identity Moveaxis
-    Reshape Rollaxis SplitAxis Squeeze SumTo Swapaxes Transpose
+views: AsStrided Contiguous Copy Diagonal Identity
+views forgets: BroadcastTo Cast Dropout ExpandDims Flip FlipLR FlipUD GetItem Moveaxis Reshape Rollaxis SplitAxis Squeeze SumTo
+    Swapaxes Transpose
 rereads: Absolute BatchNormalization BilinearFunction Bias Clip Convolution2DFunction ConvolutionND Cos
-    Deconvolution2DFunction DeconvolutionND Div EinSum ELU EmbedIDFunction Exp LayerNormalization LeakyReLU LinearFunction
-    LogSoftmax MatMul Maximum Minimum Mul MulConstant PReLUFunction PowVarConst ReLU Sigmoid Sin Softmax Softplus Square
-    Tanh TensorDot LinearGradData
-rereads forgets: Add AddConstant Concat Neg Stack Sub Sum
-forgets: MultiAdd SubFromConstant
+    Deconvolution2DFunction DeconvolutionND Div EinSum ELU EmbedIDFunction LayerNormalization LeakyReLU LinearFunction
+    MatMul Maximum Minimum Mul MulConstant PReLUFunction PowVarConst Sigmoid Sin Softplus Square Tanh TensorDot LinearGradData
+rereads forgets: Add AddConstant Concat Exp LogSoftmax Neg ReLU Softmax Stack Sub Sum
+forgets: Cumsum Depth2Space Dstack Expm1 Hstack Im2Col MultiAdd Pad Repeat Separate Space2Depth Sqrt SubFromConstant Tile Vstack
+    Where
 """)
 
 #: Those that may give their operand or a view of it.

@@ -196,12 +196,12 @@ def differentiate(outcome: Outcome, graph: Graph, recompute: Recompute = "none")
 
 
 def _written(outcome: Outcome, graph: Graph) -> Set[Value]:
-    """The inputs that the call writes into, whose arrays therefore have other contents in the backward."""
+    """The inputs that the call writes into, whose arrays therefore have other contents in the backward, and what the host has."""
     written = {write.container for end in outcome.ends for write in end.writes if isinstance(write, WriteArray)}
     known = {item.source for item in outcome.inputs if isinstance(item, ArrayInput)}
     found = {value for item, value in zip(outcome.inputs, graph.inputs)
              if item.source in written or isinstance(item, VariableInput) and not written <= known}
-    return found.union(v for node in graph.nodes if may_write(node) for v in node.inputs)
+    return found.union(v for node in graph.nodes if may_write(node) for v in (*node.inputs, *node.outputs))
 
 
 def _renamed(node: Node, names: Mapping[Value, Value]) -> Node:

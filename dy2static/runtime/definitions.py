@@ -6,7 +6,7 @@ import ctypes
 import operator
 import sys
 import types
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 _MISSING = object()
 
@@ -62,6 +62,7 @@ class Definitions:
         """ends: classes that are not looked at as bases of others, since they are added themselves."""
         self._ends = ends
         self._classes: Dict[type, Tuple[bool, _Contents]] = {}
+        self._left_out: Dict[type, Collection[str]] = {}
         self._functions: Dict[types.FunctionType, Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]] = {}
         self._names: Dict[Tuple[int, str], Tuple[str, Dict[str, Any], Any]] = {}
         self._answers: Dict[Tuple[type, type], bool] = {}
@@ -72,6 +73,11 @@ class Definitions:
         known = self._classes.get(cls)
         if known is None or data and not known[0]:
             self._classes[cls] = data, self._contents(cls, data)
+
+    def leave_out(self, cls: type, names: Collection[str]) -> None:
+        """Do not rely on these attributes of a class."""
+        if cls in self._classes and names:
+            self._left_out[cls] = names
 
     def add_function(self, function: types.FunctionType) -> None:
         """Rely on the code and the defaults of a function, but not on what is in the dict of keyword defaults."""
@@ -137,7 +143,7 @@ class Definitions:
                 yield f"class {cls.__name__} was registered with {base.__name__}"
 
     def _class_differences(self, cls: type) -> Iterator[str]:
-        data, before = self._classes[cls]
+        (data, before), left_out = self._classes[cls], self._left_out.get(cls, ())
         if self._bases(cls) != [base for base, _, _ in before]:
             yield f"the bases of class {cls.__name__} were replaced"
             return
@@ -146,10 +152,10 @@ class Definitions:
                 yield f"{names[0]}.__name__ was replaced"
             found = vars(base)
             for name, value in known.items():
-                if found.get(name, _MISSING) is not value and _entry(found, name) is not value:
+                if found.get(name, _MISSING) is not value and _entry(found, name) is not value and name not in left_out:
                     yield f"{base.__name__}.{name} was replaced"
             for name, value in found.items():
-                if name not in known and _counts(name, value, data):
+                if name not in known and name not in left_out and _counts(name, value, data):
                     yield f"{base.__name__}.{name} was replaced"
 
     def _contents(self, cls: type, data: bool) -> _Contents:

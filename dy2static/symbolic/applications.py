@@ -4,7 +4,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
+import chainer
+
 from ..capture_context import CaptureContext
+from ..heap.ownership import is_library_class
 from ..ir.building import Builder
 from ..ir.graph import Node, Value
 from ..library_facts import chainer as chainer_facts
@@ -14,15 +17,27 @@ from .values import SymbolicArray
 #: Functions whose backward reads nothing but their operands and results, and applies their own formula to these.
 _READING_AGAIN = named("rereads", chainer_facts.NODES)
 
-#: Functions whose backward reads nothing that their operands hold.
+#: Functions whose backward reads nothing that their inputs hold.
 _FORGETTING = named("forgets", chainer_facts.NODES)
+
+
+def function_of(node: chainer.FunctionNode) -> str:
+    """The name of a class of Chainer's; "" for one that is not Chainer's, which may have the same name."""
+    return type(node).__name__ if is_library_class(type(node)) else ""
+
+
+def holds_inputs(node: chainer.FunctionNode) -> bool:
+    """Whether its backward may read its inputs, or its results may share their memory."""
+    function = function_of(node)
+    return function not in _FORGETTING or function in chainer_facts.VIEWING
 
 
 class Application(NamedTuple):
     """One application of a function of Chainer's that can be differentiated.
 
-    function: the name of its class; "" for one that is not Chainer's.  nodes: the operations that it became, in ``builder``.
-    operands: the arrays that it got, and what they held.
+    function: as `function_of` gives it.  nodes: the operations that it became, in ``builder``.
+    operands: the arrays that it got, and what they held.  needed: those of them that count even if its backward forgets its inputs:
+    its attributes, and the arrays of the caller's Variables that get gradients.
     """
 
     function: str
@@ -30,15 +45,15 @@ class Application(NamedTuple):
     nodes: Tuple[Node, ...]
     operands: Tuple[Tuple[SymbolicArray, Value], ...]
     outputs: Tuple[Value, ...]
+    needed: Tuple[SymbolicArray, ...] = ()
 
     def changed(self) -> Dict[Value, SymbolicArray]:
         """The operands that hold something else now, by what they held."""
         return {value: array for array, value in self.operands if array.now() is not value}
 
-    @property
-    def forgets(self) -> bool:
-        """Whether its backward is known not to read its operands."""
-        return self.function in _FORGETTING
+    def forgets(self, array: SymbolicArray) -> bool:
+        """Whether nothing is known to need what this operand of it held."""
+        return self.function in _FORGETTING and all(array is not other for other in self.needed)
 
     @property
     def reads_again(self) -> bool:

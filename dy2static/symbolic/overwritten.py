@@ -64,7 +64,7 @@ class Overwritten:
         """These, which share their memory, are written.  is_own: no array of the caller's is."""
         for array in arrays:
             for application in self._readers.pop(id(array), ()):
-                if is_own and application.forgets:      # one of the caller's may be kept by reference, to be read again
+                if application.forgets(array):
                     continue
                 array.shared = None
                 self._found.update(dict.fromkeys(application.outputs, application))

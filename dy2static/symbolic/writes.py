@@ -13,7 +13,6 @@ import numpy as np
 from ..capture_context import CaptureContext
 from ..errors import Location
 from ..heap.locations import user_location
-from ..heap.ownership import is_library_class
 from ..ir.graph import Node, Value
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.chainer import VIEWING
@@ -26,7 +25,7 @@ from ..record.paths import Source
 from ..record.writes import Write, WriteArray
 from ..runtime.array_writes import Into, itself, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
-from .applications import Application
+from .applications import Application, function_of
 from .layouts import Layouts
 from .masked_writes import by_places
 from .memories import Memory, Unsure
@@ -93,16 +92,18 @@ class ArrayWrites:
                 self.views.pending.append(made)
 
     def applied(self, node: chainer.FunctionNode, made: Tuple[Node, ...], given: Sequence[SymbolicArray],
-                outputs: Tuple[Value, ...], connected: bool) -> None:
-        """A function of Chainer's got these: its backward may read them.  made: the nodes that it became."""
+                needed: Sequence[SymbolicArray], outputs: Tuple[Value, ...], connected: bool) -> None:
+        """A function of Chainer's got these: its backward may read them.
+
+        made: the nodes that it became.  needed: as in `Application`.
+        """
         for array in given:
             if array.shared == "held":
                 array.shared = "kept"
         if not connected:
             return
         operands = tuple([(array, array.now()) for array in given])
-        name = type(node).__name__ if is_library_class(type(node)) else ""      # a class of the user's may have the same name
-        application = Application(name, self.capture.builder, made, operands, outputs)
+        application = Application(function_of(node), self.capture.builder, made, operands, outputs, tuple(needed))
         for array in given:
             array.shared = array.shared or "retained"
             self.overwritten.read(array, application)

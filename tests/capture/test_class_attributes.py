@@ -279,3 +279,57 @@ def test_names_that_only_classes_have():
     assert [float(named(x)[0]), float(named(x)[0]), named.cache_info().captures] == [2, 2, 1]
     Named.mro = 1
     assert float(named(x)[0]) == 3
+
+
+class CountingTanh(chainer.FunctionNode):
+    """Counts its calls, as functions do to report now and then."""
+
+    calls, scale = 0, 2.0
+
+    def forward(self, inputs):
+        type(self).calls += 1
+        self.retain_inputs((0,))
+        return np.tanh(inputs[0]) * self.scale,
+
+    def backward(self, indexes, grads):
+        return (1 - F.tanh(self.get_retained_inputs()[0]) ** 2) * grads[0] * self.scale,
+
+
+class OldCountingTanh(chainer.Function):
+    calls = 0
+
+    def forward(self, inputs):
+        OldCountingTanh.calls += 1
+        return np.tanh(inputs[0]),
+
+    def backward(self, inputs, grads):
+        OldCountingTanh.calls += 1
+        return (1 - np.tanh(inputs[0]) ** 2) * grads[0],
+
+
+def counted(x):
+    return OldCountingTanh()(CountingTanh().apply((x * 2,))[0]) + x
+
+
+def counted_and_read(x):
+    return CountingTanh().apply((x,))[0] * CountingTanh.calls
+
+
+@pytest.mark.parametrize("function, captures", [(counted, 1), (counted_and_read, None)], ids=["counted", "counted and read"])
+def test_counters_of_functions_that_stay_whole(function, captures):
+    results = []
+    for compile in (lambda f: f, to_static):
+        CountingTanh.calls, OldCountingTanh.calls, found, compiled = 0, 0, [], compile(function)
+        for k in range(8):
+            if k == 6:
+                CountingTanh.scale = 3.0
+            x = chainer.Variable(np.full(3, k / 10, "f"))
+            y = compiled(x)
+            F.sum(y).backward()
+            found.append((y.array, x.grad, CountingTanh.calls, OldCountingTanh.calls))
+        CountingTanh.scale = 2.0
+        results.append(found)
+    for eager, staged in zip(*results):
+        assert eager[2:] == staged[2:]
+        np.testing.assert_allclose(eager[:2], staged[:2], rtol=1e-6)
+    assert captures is None or compiled.stats()["captures"] <= captures + 1

@@ -397,7 +397,7 @@ def test_state_that_does_not_change_is_an_invariant():
 
 
 def test_regions_are_simplified_too():
-    graph = build(lambda x: if_(ops.sum(x, axis=None) > 0.0, (x,), lambda x: (ops.exp(x * 1.0) + ops.exp(x),),
+    graph = build(lambda x: if_(ops.sum(x, axis=None) > 0.0, (x,), lambda x: (ops.exp(x) * 1.0 + ops.exp(x),),
                                 lambda x: (x,))[0], (2,))
     assert [n.op.name for n in clean(graph).nodes[-1].regions[0].nodes] == ["exp", "add"]
 

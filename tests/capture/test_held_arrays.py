@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from written_arrays import Box, Holder, Scaled, floats, mixed
 
-from dy2static import not_to_static
+from dy2static import not_to_static, to_static
+from dy2static.library_facts.chainer import NODES
+from dy2static.library_facts.table import named
 
 
 def test_many_writes_of_one_buffer():
@@ -384,3 +386,112 @@ def test_an_array_given_before_something_that_may_raise_stays():
     """The program writes it back before it raises, and at the end where it does not."""
     calls = [lambda: floats(4, seed=1), lambda: np.full(4, np.nan, "f"), lambda: floats(4, seed=2), lambda: floats(4, seed=2) + 20]
     against_eager.check(checked_after_the_update, [lambda make=make: (chainer.Variable(make()),) for make in calls], backend="numpy")
+
+
+def added(box, w, x):
+    scores = F.concat([x * w + box.a, box.a[:1]], axis=0)[:2] - box.b
+    box.a[0] = x.array[0]
+    box.b += 1
+    return F.exp(scores) * scores
+
+
+def stacked(box, w, x):
+    y = F.stack([x * w, box.a, F.where(box.a > 0, x, x * 2)])
+    box.a *= 0.5
+    box.a += x.array
+    return F.sum(F.square(y - box.a), axis=0)
+
+
+def under_a_decision(box, w, x):
+    box.a *= 2
+    y = F.relu(x * w + box.a) if x.array.sum() > 0 else x * w - box.a
+    box.a[...] = 1
+    return F.tanh(y) * y
+
+
+def with_gradients_inside(box, w, x):
+    w.cleargrad()
+    y = F.vstack([F.tanh(x * w), box.a])
+    box.a[1] = x.array[0]
+    F.sum(y * y).backward()
+    box.a -= w.array
+    return F.sum(w * x - box.a)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("step", [added, stacked, under_a_decision, with_gradients_inside], ids=lambda step: step.__name__)
+def test_arrays_of_the_callers_that_no_backward_reads_may_be_written(step, backend):
+    def make(compile):
+        box, w = Box(a=floats(2, 3, seed=1), b=floats(2, 3, seed=2)), chainer.Parameter(floats(2, 3, seed=3))
+        return compile(lambda x: step(box, w, x)), [box, w]
+    function = against_eager.check(make, [lambda k=k: (against_eager.variable(2, 3, seed=k),) for k in range(4)], compiled=True,
+                                   backend=backend)
+    assert function.stats()["cuts"] == 0 and function.stats()["captures"] == 1
+
+
+def test_index_arrays_of_the_callers_are_read_by_a_backward():
+    def make(compile):
+        box = Box(a=np.array([2, 0]))
+
+        def f(x):
+            y = x[:, box.a]
+            box.a[...] = 1
+            return y
+        return compile(f), [box]
+    against_eager.check(make, [lambda: (against_eager.variable(2, 3),)] * 2)
+
+
+@pytest.mark.parametrize("copy_of", [lambda w: -F.transpose(-F.transpose(w)), lambda w: w * 1, lambda w: w / 1, lambda w: F.pad(w, 0, "constant"),
+                                     lambda w: F.transpose(F.transpose(w) * 1)], ids=str)
+def test_a_copy_of_what_is_written_before_its_backward_stays_a_copy(copy_of):
+    grads = []
+    for compile in (lambda f: f, to_static):
+        w, x = chainer.Parameter(floats(2, 3)), chainer.Variable(floats(2, 3, seed=1))
+        y = compile(lambda w, x: copy_of(w) * x)(w, x)
+        w.array[...] = 7
+        F.sum(y).backward()
+        grads.append((w.grad, x.grad))
+    np.testing.assert_array_equal(*grads)
+
+
+def image(w):
+    return F.reshape(w, (1, 4, 2, 2))
+
+
+#: By class, calls of functions whose backward is said not to read their inputs.
+FORGETTING = {
+    "Add": lambda w: w + w, "AddConstant": lambda w: w + 1, "BroadcastTo": lambda w: F.broadcast_to(w, (2, 4, 4)),
+    "Cast": lambda w: F.cast(w, "d"), "Concat": lambda w: F.concat([w, w]), "Cumsum": lambda w: F.cumsum(w, axis=1),
+    "Depth2Space": lambda w: F.depth2space(image(w), 2), "Dropout": lambda w: F.dropout(w, 0.5),
+    "Dstack": lambda w: F.dstack([w, w]), "Exp": F.exp, "ExpandDims": lambda w: F.expand_dims(w, 0), "Expm1": F.expm1,
+    "Flip": lambda w: F.flip(w, 0), "FlipLR": F.fliplr, "FlipUD": F.flipud, "GetItem": lambda w: w[np.array([0, 2])],
+    "Hstack": lambda w: F.hstack([w, w]), "Im2Col": lambda w: F.im2col(image(w), 2), "LogSoftmax": F.log_softmax,
+    "Moveaxis": lambda w: F.moveaxis(w, 0, 1), "MultiAdd": lambda w: F.add(w, w, w), "Neg": lambda w: -w,
+    "Pad": lambda w: F.pad(w, 1, "constant"), "ReLU": F.relu, "Repeat": lambda w: F.repeat(w, 2, axis=0),
+    "Reshape": lambda w: F.reshape(w, (2, 8)), "Rollaxis": lambda w: F.rollaxis(w, 1),
+    "Separate": lambda w: sum(F.separate(w)), "Softmax": F.softmax, "Space2Depth": lambda w: F.space2depth(image(w), 2),
+    "SplitAxis": lambda w: sum(F.split_axis(w, 2, 0)), "Sqrt": F.sqrt, "Squeeze": lambda w: F.squeeze(w[None], 0),
+    "Stack": lambda w: F.stack([w, w]), "Sub": lambda w: w - w, "SubFromConstant": lambda w: 1 - w,
+    "Sum": lambda w: F.sum(w, axis=0), "SumTo": lambda w: F.sum_to(w, (1, 4)), "Swapaxes": lambda w: F.swapaxes(w, 0, 1),
+    "Tile": lambda w: F.tile(w, (2, 1)), "Transpose": F.transpose, "Vstack": lambda w: F.vstack([w, w]),
+    "Where": lambda w: F.where(np.eye(4, dtype=bool), w, w),
+}
+
+
+def test_all_functions_that_forget_their_inputs_are_tried():
+    assert FORGETTING.keys() == named("forgets", NODES)
+
+
+@pytest.mark.parametrize("name", FORGETTING)
+def test_a_backward_of_functions_that_forget_their_inputs_reads_none_of_them(name):
+    grads = []
+    for compile, written in ((lambda f: f, False), (lambda f: f, True), (to_static, True)):
+        np.random.seed(0)
+        w = chainer.Parameter(np.arange(1, 17, dtype="f").reshape(4, 4) / 10)
+        y = compile(FORGETTING[name])(w)
+        w.array[...] = -5 if written else w.array
+        y.grad = np.arange(y.size, dtype=y.dtype).reshape(y.shape)
+        y.backward()
+        grads.append(w.grad)
+    np.testing.assert_array_equal(grads[0], grads[1])
+    np.testing.assert_allclose(grads[2], grads[1], rtol=1e-5, atol=1e-6)

@@ -22,7 +22,8 @@ def simplify(graph: Graph) -> Graph:
     go into ``matmul``; ``x * 1``, ``x / 1``, ``x - 0``, ``-(-x)`` become ``x``; arithmetic on constants is done.
     ``x + 0`` and a sum of one element stay: they turn -0.0 into 0.0.  Nodes with effects and ``stop_gradient`` stay.
     State that a loop does not change becomes an invariant.  Regions of branches and loops are simplified as well.
-    A value that somebody outside can hold never becomes an array that somebody else holds, or a view of one.
+    A value that somebody outside can hold never becomes an array that somebody else holds, or a view of one.  Nor does a copy of
+    an array that comes from outside become this array, which may be written before a backward reads it.
 
     Linear in nodes + edges.  Nodes that nothing changes are kept as they are; what became unused stays for
     `eliminate_dead`.
@@ -85,7 +86,8 @@ class _Simplifier:
             self.builder.loc = node.loc
             before = len(self.builder.nodes)
             simpler = None if value in self.held and node.op.view else self._rule(node.op, node.inputs, node.attrs)
-            if simpler is not None and self._may_replace(value, simpler):
+            if simpler is not None and self._may_replace(value, simpler) and not (
+                    node.op.name in _COPYING and self._is_of_caller(simpler)):
                 self.replaced[value] = simpler
                 return
             del self.builder.nodes[before:]
@@ -125,6 +127,14 @@ class _Simplifier:
         rule = RULES.get(op.name)
         return None if rule is None else rule(self, inputs, attrs)
 
+    def _is_of_caller(self, value: Value) -> bool:
+        """Whether a value may be an array that comes from outside, or a view of one."""
+        producer = self.producers.get(value)
+        while producer is not None and producer.op.view:
+            value = producer.inputs[0]
+            producer = self.producers.get(value)
+        return isinstance(value.type, Tensor) and (producer is None or producer.op.kind in OPEN_KINDS)
+
     def _may_replace(self, value: Value, by: Value) -> bool:
         """Whether two arrays may become one without anybody noticing.  If ``value`` was held, ``by`` is from now on."""
         if value not in self.held:
@@ -136,6 +146,9 @@ class _Simplifier:
         self.held.add(by)
         return True
 
+
+#: Ops that also give a new array where they change nothing.
+_COPYING = ("mul", "div", "sub", "neg", "scatter_slice")
 
 Rule = Callable[[_Simplifier, Tuple[Value, ...], Mapping[str, Any]], Optional[Value]]
 
