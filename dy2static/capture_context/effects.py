@@ -53,6 +53,9 @@ class Effects(Protocol):
     def is_protected(self) -> bool:
         """Whether code of the user's would notice a failure here."""
 
+    def check_caught(self, error: BaseException) -> None:
+        """Stop where Python itself may catch what a decision raises here."""
+
     def store_writes(self, may_fail: bool = True) -> None:
         """Put pending writes into the program here."""
 

@@ -116,6 +116,7 @@ class Blocks:
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error, self.capture.handling)):
             name = type(error).__name__
             self.capture.abort(f"{name}, raised under a decision on array values, cannot be created again at run time")
+        self.capture.effects.check_caught(error)
         with self.capture.operands.ending():
             self.capture.effects.store_writes()
             self.capture.host.call(raise_again, parts_of(error, self.capture.handling), {}, (), None, name="raise")

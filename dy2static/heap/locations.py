@@ -7,7 +7,7 @@ import os
 import sys
 import sysconfig
 import types
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy
@@ -24,6 +24,9 @@ _TYPED = ("<ipython", "<doctest", "<lazy_", "<stdin>", "<python-input", "<timed 
 
 #: The code that runs blocks of a converted function, as functions of their own.
 _STAGING = (os.path.join(OURS, "runtime", "dy.py"), os.path.join(OURS, "control_flow") + os.sep)
+
+#: What runs blocks of statements there, which are where a bare ``raise`` may stand.
+_OF_STATEMENTS = ("cond", "while_", "for_")
 
 #: Where a capture begins: what is on the stack above is not part of the program.
 _START = os.path.join(OURS, "pipeline.py")
@@ -44,6 +47,11 @@ def is_user_file(file: str) -> bool:
     if file.startswith(OURS) or file.startswith(_LIBRARIES):
         return False
     return not file.startswith(_STDLIB) or "site-packages" in file
+
+
+def is_standard(file: str) -> bool:
+    """Whether a file is of Python's own library."""
+    return file.startswith(_STDLIB) and "site-packages" not in file
 
 
 def is_installed(file: str) -> bool:
@@ -89,7 +97,7 @@ def error_location(error: BaseException) -> Optional[Location]:
     if start is not None:
         return _place(reversed(steps[start + 1:]))
     around = _outwards(steps[0][0].f_back) if _is_captured(steps[0][0]) else ()
-    return _place([*reversed(steps), *around])
+    return _place([*reversed(steps), *around], _raising_again(steps))
 
 
 def passed_lines(error: BaseException) -> Tuple[Location, ...]:
@@ -97,9 +105,23 @@ def passed_lines(error: BaseException) -> Tuple[Location, ...]:
     steps = list(_walk(error.__traceback__))
     if not steps:
         return ()
-    passed = len(_lines(reversed(steps)))
-    found = _lines([*reversed(steps), *_outwards(steps[0][0].f_back)])[:passed]        # those around tell whose block it is
+    again = _raising_again(steps)
+    passed = len(_lines(reversed(steps), again))
+    found = _lines([*reversed(steps), *_outwards(steps[0][0].f_back)], again)[:passed]  # those around tell whose block it is
     return tuple([Location(file, line, 0, name) for file, line, name, _ in reversed(found)])
+
+
+def _raising_again(steps: Sequence[Tuple[Any, int]]) -> List[Any]:
+    """Our frames that ran blocks in which an exception was raised again by a bare ``raise``.
+
+    That gives a function no line in the traceback: the frame of such a block is not among the steps.
+    """
+    found = []
+    for (runner, _), (inner, _) in zip(steps, steps[1:]):
+        file, name = runner.f_code.co_filename, runner.f_code.co_name
+        if inner.f_back not in (None, runner) and file.startswith(_STAGING) and (file != _STAGING[0] or name in _OF_STATEMENTS):
+            found.append(runner)
+    return found
 
 
 def definition(function: types.FunctionType) -> Optional[Location]:
@@ -144,9 +166,9 @@ def user_lines() -> List[Tuple[Location, dict]]:
     return [(Location(file, line, 0, name), getattr(space, "real", space)) for file, line, name, space in reversed(lines)]
 
 
-def _place(steps: Iterable[Tuple[Any, int]]) -> Optional[Location]:
+def _place(steps: Iterable[Tuple[Any, int]], again: Sequence[Any] = ()) -> Optional[Location]:
     """The first of these lines that is the user's, with the others as its callers."""
-    found = _lines(steps)
+    found = _lines(steps, again)
     return _location(tuple([each[:3] for each in found])) if found else None
 
 
@@ -158,22 +180,32 @@ def _location(lines: Tuple[Tuple[str, int, str], ...]) -> Location:
     return Location(file, line, 0, name, tuple(callers))
 
 
-def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]:
-    """File, line, function and globals of the frames that are the user's; a block counts as its function."""
-    found: List[Tuple[str, int, str, dict]] = []
+def _lines(steps: Iterable[Tuple[Any, int]], again: Sequence[Any] = ()) -> List[Tuple[str, int, str, dict]]:
+    """File, line, function and globals of the frames that are the user's; a block counts as its function.
+
+    again: frames of ours that run blocks of functions which have no line.
+    """
+    found: List[Optional[Tuple[str, int, str, dict]]] = []
+    owners: List[Any] = []      # for each, the frame of the function, as far as it is known
     block: Any = None           # a frame that runs a block of the function it is defined in, in place of that one
+    has_line = True
     for frame, line in steps:
         code = frame.f_code
         if not is_user_code(code):
+            has_line = has_line and not any(frame is other for other in again)
             continue
         name = getattr(code, "co_qualname", code.co_name)
         if block is not None and block.f_code in code.co_consts:
-            found[-1] = (*found[-1][:2], name, frame.f_globals)
+            for k, entry in enumerate(found):
+                if owners[k] is block:
+                    owners[k], found[k] = frame, entry and (*entry[:2], name, frame.f_globals)
         else:
-            found.append((code.co_filename, line, name, frame.f_globals))
+            found.append((code.co_filename, line, name, frame.f_globals) if has_line else None)
+            owners.append(frame)
+        has_line = True
         runner = "" if frame.f_back is None else frame.f_back.f_code.co_filename
         block = frame if runner.startswith(_STAGING) else None
-    return found
+    return [entry for entry in found if entry is not None]
 
 
 def caller_depth() -> int:

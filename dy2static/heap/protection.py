@@ -11,13 +11,13 @@ import functools
 import linecache
 import sys
 import types
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 from chainer import Reporter
 
 from ..errors import Location
 from ..threads.quiet import quiet
-from .locations import is_user_file
+from .locations import is_standard, is_user_file
 from .object_shadows import ShadowBase, class_of
 from .ownership import is_library
 
@@ -44,6 +44,64 @@ def is_protected(entry: types.CodeType) -> bool:
                     return True
         frame = frame.f_back
     return False
+
+
+#: Methods of which Python itself catches some exceptions: the end of items, and what there is not.
+_ASKED = {IndexError: ("__getitem__",), TypeError: ("__len__", "__length_hint__")}
+
+
+def is_caught_by_python(error: BaseException, entry: types.CodeType) -> bool:
+    """Whether Python or its library may catch an exception from functions of the user's that it calls.
+
+    entry: the code of the function below which these run.
+    """
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not entry:
+        code, file = frame.f_code, _file_of(frame)
+        if is_user_file(file):
+            by_name = any(code.co_name in names for kind, names in _ASKED.items() if isinstance(error, kind))
+            if by_name or isinstance(error, StopIteration) or isinstance(error, AttributeError) and _may_give_attribute(code):
+                return True
+        elif is_standard(file) and _catches(frame, file, error):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _may_give_attribute(code: types.CodeType) -> bool:
+    """Whether code may be that of a property, of which `getattr`, `hasattr` and ``__getattr__`` catch AttributeError."""
+    return code.co_argcount <= 1 or code.co_name in ("__getattr__", "__getattribute__", "__get__")
+
+
+def _file_of(frame: Any) -> str:
+    """The file of the code that a frame runs, also if that is a part of the interpreter."""
+    file = frame.f_code.co_filename
+    return frame.f_globals.get("__file__", file) if file.startswith("<frozen ") else file
+
+
+def _catches(frame: Any, file: str, error: BaseException) -> bool:
+    """Whether a frame is in a ``try`` of a file that catches the exception."""
+    for tried in _tries_in(_Text(linecache.getlines(file))):
+        if tried.body[0].lineno <= frame.f_lineno <= _last(tried.body):
+            names = [name for handler in tried.handlers for name in _names_in(handler.type)]
+            kinds = [frame.f_globals.get(name, getattr(builtins, name, BaseException)) for name in names]
+            if any(isinstance(kind, type) and isinstance(error, kind) for kind in kinds):
+                return True
+    return False
+
+
+def _names_in(expression: Optional[ast.expr]) -> List[str]:
+    """The names of exceptions; "" for what is none."""
+    parts = expression.elts if isinstance(expression, ast.Tuple) else [expression]
+    return ["BaseException" if part is None else getattr(part, "id", "") for part in parts]
+
+
+@functools.lru_cache(maxsize=64)
+def _tries_in(text: "_Text") -> Tuple[ast.Try, ...]:
+    try:
+        return tuple([node for node in ast.walk(ast.parse("".join(text.lines))) if isinstance(node, ast.Try)])
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
 
 
 def may_be_caught(place: Location) -> bool:

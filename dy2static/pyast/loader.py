@@ -82,7 +82,8 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
         )
     is_global = tree.class_name is not None and tree.class_name not in original.co_freevars
     path = ".".join(([] if is_global else [_FACTORY, "<locals>"]) + around[1:] + [_STAGED])
-    return LoadedFunction(_renamed(code, path, function.__qualname__, original.co_name))
+    qualname = getattr(original, "co_qualname", function.__qualname__)      # not the name that a decorator gave it
+    return LoadedFunction(_renamed(code, path, qualname, original.co_name))
 
 
 def _surround(tree: gast.FunctionDef, free: Tuple[str, ...]) -> gast.Module:

@@ -126,6 +126,88 @@ def test_a_failing_run_shows_the_users_lines(case, backend, module):
     assert np.isfinite(f(x_(), good).array).all(), "and it goes on working"
 
 
+#: Text of ``f(x)``, which raises for the second argument, and what ``g`` raises for both, is raised again.
+RAISED_AGAIN = {
+    "in the function that caught it": """
+        def f(x):
+            h = x * 2
+            try:
+                g(h)
+            except KeyError:
+                if float(F.sum(x).array) < 0:
+                    if float(F.max(x).array) < 5:
+                        raise
+            return h
+        """,
+    "in a function that it calls": """
+        def again(x):
+            if float(F.sum(x).array) < 0:
+                raise
+
+        def f(x):
+            h = x * 2
+            try:
+                g(h)
+            except KeyError:
+                again(x)
+            return h
+        """,
+    "by its name": """
+        def f(x):
+            h = x * 2
+            try:
+                g(h)
+            except KeyError as error:
+                if float(F.sum(x).array) < 0:
+                    raise error
+            return h
+        """,
+    "in a handler under a decision": """
+        def f(x):
+            h = x * 2
+            if float(F.max(x).array) < 5:
+                try:
+                    g(h)
+                except KeyError:
+                    if float(F.sum(x).array) < 0:
+                        raise
+            return h
+        """,
+}
+
+
+@pytest.mark.parametrize("case", RAISED_AGAIN)
+def test_what_is_raised_again_shows_the_lines_that_it_shows_eagerly(case, module):
+    user = module("def g(h):\n    raise KeyError(len(h))\n" + textwrap.dedent(RAISED_AGAIN[case]))
+    f = to_static(user.f, strict=True)
+    f(abs(x_()))
+    assert failure(f, -abs(x_()))[1] == failure(user.f, -abs(x_()))[1]
+
+
+def test_a_decorated_function_has_its_own_name_in_tracebacks(module):
+    user = module("""
+    import functools
+
+    def twice(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            return function(x) * 2
+        return wrapper
+
+    @twice
+    def g(x):
+        if float(F.sum(x).array) < 0:
+            raise ValueError("negative")
+        return x
+
+    def f(x):
+        return g(x)
+    """)
+    f = to_static(user.f, strict=True)
+    f(abs(x_()))
+    assert failure(f, -abs(x_()))[1] == failure(user.f, -abs(x_()))[1]
+
+
 def files_of(error):
     return [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
 
