@@ -13,7 +13,7 @@ from dy2static.ir.types import type_of
 _HEAD = """# Ops in ONNX
 
 This page is made by `pytest tests/export/test_onnx_page.py --update-golden` from the declarations of ops (`onnx=`) and their
-samples. It names the operators that an op becomes for arrays of float32, with opset 17; constants, `Reshape`, `Cast` and `Shape` are
+samples. It names the operators that an op becomes for arrays of float32, with opset 18; constants, `Reshape`, `Cast` and `Shape` are
 left out. For other dtypes and attributes they may be others: operands are converted to a wider dtype where onnxruntime has no kernel.
 
 - *in steps*: taken apart into other ops, whose operators are named.
@@ -58,7 +58,7 @@ def form(op):
 def operators(case):
     """The operators that a sample becomes; none where it is refused."""
     graph = case.graph(map(type_of, case.operands()))
-    writer = GraphWriter(Options(random=True), CONTROL)
+    writer = GraphWriter(Options(18, random=True), CONTROL)
     for k, value in enumerate(graph.inputs):
         writer.note(f"x{k}", value.dtype)
         writer.declare(value, (f"x{k}",))

@@ -19,6 +19,14 @@ class NotInOnnx(Exception):
     """An op that ONNX cannot express, for these types and attributes; the text says why."""
 
 
+class NewerOpset(NotInOnnx):
+    """An op that has no form before an opset.  first: that."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(f"there are operators for it from opset {first} on")
+        self.first = first
+
+
 class OnnxWriter(Protocol):
     """Writes nodes into an ONNX graph.
 

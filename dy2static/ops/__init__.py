@@ -5,6 +5,7 @@ from ..ir.op import OPS, OpDef
 from . import (
     activation,
     batch_normalization,
+    bits,
     broadcasting,
     channel_blocks,
     comparison,
@@ -43,7 +44,7 @@ from . import (
 from .creation import ones_like, zeros_like
 from .slicing import normal_index
 
-__all__ = ["activation", "batch_normalization", "broadcasting", "channel_blocks", "comparison", "contraction", "control",
+__all__ = ["activation", "batch_normalization", "bits", "broadcasting", "channel_blocks", "comparison", "contraction", "control",
            "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering",
            "images", "indexing", "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
            "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "sequences", "slicing", "softmax_loss", "sorting",

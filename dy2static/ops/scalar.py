@@ -16,7 +16,7 @@ from ..ir.onnx_forms import Form
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Extent, Scalar, Tensor, python_scalar, type_of
 from ..library_facts.python import symbols
-from .onnx_forms import arithmetic
+from .onnx_forms import arithmetic, bits
 from .onnx_forms import scalars as forms
 from .rules import canonical_dtype, need_scalar, need_tensor, normal_axis
 
@@ -87,10 +87,18 @@ py_not = declare(
     samples=(sample(_B), sample(0), sample(_F)),
 )
 
-py_or = declare(
-    "py_or", "a b", kind="scalar", infer=lambda a, b: python_scalar("py_bool"), numpy="{a} | {b}",
-    onnx=forms.of_numbers("Or"),
-    samples=(sample(_B, False), sample(False, False)),
+_INTS = (sample(6, 3), sample(-7, 5), sample(_B, False), sample(False, False), sample(_B, 4))
+
+py_and = _binary("py_and", "&", operator.and_, forms.of_numbers(bits.of_two("And")), _INTS)
+py_or = _binary("py_or", "|", operator.or_, forms.of_numbers(bits.of_two("Or")), _INTS)
+py_xor = _binary("py_xor", "^", operator.xor, forms.of_numbers(bits.of_two("Xor")), _INTS)
+py_lshift = _binary("py_lshift", "<<", operator.lshift, forms.of_numbers(bits.left_shift), _INTS[:1] + _INTS[2:])
+py_rshift = _binary("py_rshift", ">>", operator.rshift, forms.of_numbers(bits.right_shift), (*_INTS, sample(-7, 70)))
+
+py_invert = declare(
+    "py_invert", "x", kind="scalar", infer=_as_python(lambda x: ~int(x)), numpy="~{x}",
+    onnx=forms.of_numbers(bits.bitwise_not),
+    samples=(sample(6), sample(-7)),
 )
 
 #: A number of which the computation may fail: it is computed even if nothing reads it.

@@ -22,6 +22,8 @@ ELEMENTS = {
     "nan_to_num": lambda x, i: (np.nan_to_num(x), np.nan_to_num(x, nan=1, posinf=2, neginf=3)),
     "logical": lambda x, i: (np.logical_not(x), np.logical_and(x, x > 1), np.logical_or(i[:, None], x), np.logical_xor(x > 0, x > 1)),
     "bits": lambda x, i: ((x > 0) ^ (x > 1), np.invert(x > 0), np.bitwise_or(x > 0, x < -1)),
+    "bits of ints": lambda x, i: (i & 1, i | np.int64(6), i ^ i[:1], ~i, i << 3, i >> i % 3, np.left_shift(i, 70), np.right_shift(-i, 70), np.bitwise_and(i, -2), (x > 0) & i[:, None]),
+    "unsigned": lambda x, i: (i.astype("u1") % 3, i.astype("u4") // np.uint32(2), i.astype("u1") << 7, ~i.astype("u2")),
     "mixed dtypes": lambda x, i: (x + i[:, None], np.maximum(i, 2), x * np.float64(3), i[:, None] > x.astype(np.int64), np.concatenate([x, i[:, None]], axis=1)),
     "where": lambda x, i: (np.where(x, 1.0, x), np.where(i > 1, 0, i), np.where(i > 1, True, False)), "select": lambda x, i: np.select([x > 1, x < 0], [x, -x], 7),
     "isin": lambda x, i: np.isin(i, [1, 3]), "numbers": lambda x, i: (max(x[0, 1], x[0, 3]), min(x[0, 1], x[0, 4]), np.float64(x[0, 0])),

@@ -130,6 +130,20 @@ def windows(x):
     return x[np.arange(4) + 2 * np.arange(count)[:, None]]
 
 
+def hashed(x):
+    """Bits of arrays, also in place, and of numbers."""
+    h = np.zeros(len(x), np.int32) + 7
+    for k in range(x.shape[1]):
+        h ^= x[:, k]
+        h <<= 3
+        h = (h * 31) & 0xFFFFFF | h >> 29
+    total, bits = int(h[0]) & 255, 0
+    while total > 0:
+        bits += total & 1
+        total >>= 1
+    return h, ~h, (h & 1) == 0, bits, (~bits ^ 5) << 2
+
+
 def quotient(n):
     k = int(n.array)
     total = 0
@@ -196,12 +210,13 @@ PROGRAMS = {
     "parity": (lambda: parity, [FREE], False, [(float_array(n, 4),) for n in (4, 5)]),
     "weighted": (lambda: weighted, [InputSpec([None, 3, None, None])], False, [
         (float_array(2, 3, *size),) for size in ((5, 4), (2, 3), (2, 2))]),
+    "hashed": (lambda: hashed, [InputSpec([None, 3], "int32")], False, [(np.arange(3 * n).reshape(n, 3).astype("i") * 77 - 99,) for n in (1, 4)]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 
 
 #: Functions of arrays.
-OF_ARRAYS = (rows, ordered, path, truths, drawn, windows, apart, parity)
+OF_ARRAYS = (rows, ordered, path, truths, drawn, windows, apart, parity, hashed)
 
 
 def eager(target, training, arrays):

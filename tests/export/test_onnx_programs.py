@@ -291,6 +291,22 @@ def test_runs_without_rows():
         check(run(model_of_program(program, Options()), {"x": some})["output"], f(chainer.Variable(some)).array, 1e-6)
 
 
+def test_bits_need_a_newer_opset(tmp_path):
+    def flags(x, y):
+        z = x << 2
+        z |= y
+        n = int(x[0]) & 6
+        return z, x & y, ~x, x >> 1, n ^ 1
+
+    x, y = np.array([-7, 3, 100], np.int16), np.array([1, -2, 5], np.int16)
+    specs = [InputSpec([None], "int16")] * 2
+    dy2static.export.onnx(flags, specs, tmp_path / "flags.onnx")
+    for actual, wanted in zip(run(str(tmp_path / "flags.onnx"), {"x": x, "y": y}).values(), flags(x, y)):
+        check(actual, np.asarray(wanted), 0)
+    with pytest.raises(ExportError, match="cannot be written in ONNX: there are operators for it from opset 18 on"):
+        dy2static.export.onnx(flags, specs, tmp_path / "flags.onnx", opset=17)
+
+
 def test_sizes_as_numbers():
     def f(x):
         n, m = x.shape

@@ -151,6 +151,20 @@ def _define(node: Node, result: str, text: str) -> List[str]:
     return [f"const {scalar_type(node.outputs[0].type)} {result} = {text};"]
 
 
+def _with_bits(node: Node, operands: Sequence[str], result: str) -> List[str]:
+    sign = {"py_and": "&", "py_or": "|", "py_xor": "^"}[node.op.name]
+    return _define(node, result, f"({operands[0]}) {sign} ({operands[1]})")
+
+
+def _shifted(node: Node, operands: Sequence[str], result: str) -> List[str]:
+    """Python raises for a negative count, and ints that grow have no end there."""
+    a, b = operands
+    if node.op.name == "py_rshift":
+        return [f"if ({b} < 0) goto bail;", *_define(node, result, f"(int64_t){a} >> ({b} < 63 ? {b} : 63)")]
+    return [f"int64_t {result};",
+            f"if ({b} < 0 || {b} > 62 || __builtin_mul_overflow((int64_t){a}, INT64_C(1) << {b}, &{result})) goto bail;"]
+
+
 _Rule = Callable[[Node, Sequence[str], str], List[str]]
 
 #: Ops on numbers: lines of C that define the variable ``result``.
@@ -159,7 +173,8 @@ SCALARS: Dict[str, _Rule] = {
     "py_neg": _negated, "py_abs": _absolute, "py_compare": _compared,
     "py_not": lambda node, operands, result: _define(node, result, f"!({operands[0]})"),
     "needed": lambda node, operands, result: _define(node, result, operands[0]),
-    "py_or": lambda node, operands, result: _define(node, result, f"({operands[0]}) | ({operands[1]})"),
+    **dict.fromkeys(("py_and", "py_or", "py_xor"), _with_bits), "py_lshift": _shifted, "py_rshift": _shifted,
+    "py_invert": lambda node, operands, result: _define(node, result, f"~(int64_t)({operands[0]})"),
     "py_bool": lambda node, operands, result: _define(node, result, f"({operands[0]}) != 0"),
     "py_int": _to_int, "py_float": lambda node, operands, result: _define(node, result, f"(double)({operands[0]})"),
     "item": _item, "tensor_to_scalar": lambda node, operands, result: _define(node, result, operands[0]),

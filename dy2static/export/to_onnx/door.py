@@ -4,8 +4,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
-from ...errors import SignatureError
+from ...errors import ExportError, SignatureError
 from ...ir.dims import Dim
+from ...ir.onnx_forms import NewerOpset
 from ...ir.types import Tensor
 from ..captured import exported
 from ..program import ExportedProgram
@@ -19,7 +20,7 @@ OLDEST = 17
 CHECKS = ("refuse", "fail", "leave out")
 
 
-def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os.PathLike[str]"], *, opset: int = OLDEST,
+def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os.PathLike[str]"], *, opset: Optional[int] = None,
          training: bool = False, state: bool = False, gradients: Union[bool, Sequence[str]] = False, random: bool = False,
          checks: str = "refuse", external_above: Optional[int] = None) -> None:
     """Write one kind of call as an ONNX file.  onnxruntime then computes the same values as eager mode.
@@ -28,7 +29,7 @@ def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os
     args_or_input_spec: for each positional argument an `InputSpec`, an array or a Variable, in lists, tuples and dicts as the
         arguments are; None in a shape is any size, and becomes a named axis.
     path: of the file.  Parameters of ``external_above`` bytes or more, 2 GB by default, are in ``path.data`` beside it.
-    opset: the version of ONNX's operators, 17 to 24.
+    opset: the version of ONNX's operators, 17 to 24; without it, 17, or the first that has all operators that are needed.
     training: the value of ``chainer.config.train``.
     state: attributes and arrays that calls read and change become inputs ``state/lstm/h`` and outputs ``next/lstm/h``.
     gradients: True, or names of parameters and arguments: the gradients of the first result are results, too (``grad/l1/W``).
@@ -50,17 +51,29 @@ def write_program(program: ExportedProgram, path: Union[str, "os.PathLike[str]"]
     proto.write(model_of_program(program, Options(OLDEST)), path)
 
 
-def checked_options(opset: int, random: bool, checks: str) -> Options:
+def checked_options(opset: Optional[int], random: bool, checks: str) -> Options:
     """The options of the writer.  Raises `SignatureError`."""
+    if opset is None:
+        return checked_options(OLDEST, random, checks)._replace(is_fixed=False)
     if not OLDEST <= opset <= NEWEST:
         raise SignatureError(f"opset is a number from {OLDEST} to {NEWEST}, not {opset!r}")
     if checks not in CHECKS:
         raise SignatureError(f"checks is one of {', '.join(map(repr, CHECKS))}, not {checks!r}")
-    return Options(opset, random, checks)
+    return Options(opset, random, checks, is_fixed=True)
 
 
 def model_of_program(program: ExportedProgram, options: Options) -> Any:
-    """The model of a closed program."""
+    """The model of a closed program.  Raises `ExportError`."""
+    try:
+        return _model(program, options)
+    except ExportError as error:
+        newer = error.__cause__
+        if options.is_fixed or not isinstance(newer, NewerOpset):
+            raise
+    return _model(program, options._replace(opset=newer.first))
+
+
+def _model(program: ExportedProgram, options: Options) -> Any:
     sizes = {Dim(symbol) * size.factor: size.name for symbol, size in program.sizes.items()}
     has_limits = [size for size in program.sizes.values() if size.least > 0 or size.most is not None or size.factor > 1]
     limited = [(program.arguments[size.argument].name, size) for size in has_limits if options.checks != "leave out"]

@@ -25,11 +25,13 @@ class Options(NamedTuple):
 
     random: whether draws become operators.
     checks: what code that raises becomes.  "refuse": an `ExportError`.  "leave out": nothing.  "fail": a node that fails.
+    is_fixed: whether the opset may not be a newer one, for operators that are not there before.
     """
 
     opset: int = 17
     random: bool = False
     checks: str = "refuse"
+    is_fixed: bool = False
 
 
 class Scope:

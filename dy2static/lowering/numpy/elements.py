@@ -44,12 +44,12 @@ def of_truths(op: Callable[..., Value]) -> Rule:
     return rule
 
 
-def of_bits(op: Callable[..., Value]) -> Rule:
-    """The rule of an operator on bits, of bools."""
-    truths = of_truths(op)
+def of_bits(of_bools: Callable[..., Value], of_ints: OpDef) -> Rule:
+    """The rule of an operator on bits, of bools and of ints."""
+    truths, ints = of_truths(of_bools), in_result_dtype(of_ints, "iu")
 
     def rule(type_: Tensor, *args: Any) -> Optional[Value]:
-        return truths(type_, *args) if all(is_array(x) and x.dtype.kind == "b" for x in args) else None
+        return (truths if all(is_array(x) and x.dtype.kind == "b" for x in args) else ints)(type_, *args)
     return rule
 
 

@@ -111,13 +111,17 @@ def triangle(lower: bool) -> Rule:
     return rule
 
 
+def _is_int(x: Any) -> bool:
+    return type(x) is int or isinstance(x, np.integer)
+
+
 def divided(op: OpDef) -> Rule:
     """A quotient, or the rest, of one type; a division by zero raises the flag that makes native code decline."""
     def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
         if type_.dtype.kind == "f":
             values = operands((a, b), type_.dtype)
             return None if values is None else op(*values)
-        numbers = [constant(type_.dtype.type(x)) if type(x) is int and abs(x) < 2 ** 31 and x else x for x in (a, b)]
-        is_plain = type_.dtype.kind == "i" and all(is_array(x) and x.dtype == type_.dtype for x in numbers)
+        numbers = [constant(type_.dtype.type(x)) if _is_int(x) and abs(int(x)) < 2 ** 31 and x else x for x in (a, b)]
+        is_plain = type_.dtype.kind in "iu" and all(is_array(x) and x.dtype == type_.dtype for x in numbers)
         return op(*numbers) if is_plain else None
     return rule

@@ -18,7 +18,12 @@ from .operands import is_array
 
 #: What writes into a whole array, and the op that computes its new contents.
 LOWERED_IN_PLACE: Dict[Any, OpDef] = {
-    operator.iadd: ops.add, operator.isub: ops.sub, operator.imul: ops.mul, operator.itruediv: ops.div}
+    operator.iadd: ops.add, operator.isub: ops.sub, operator.imul: ops.mul, operator.itruediv: ops.div,
+    operator.iand: ops.bitwise_and, operator.ior: ops.bitwise_or, operator.ixor: ops.bitwise_xor,
+    operator.ilshift: ops.left_shift, operator.irshift: ops.right_shift}
+#: Those for ints, and those also for bools.
+_OF_INTS = (ops.add, ops.sub, ops.mul, ops.left_shift, ops.right_shift)
+_OF_BITS = (ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor)
 
 
 def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: Tuple, kwargs: Dict) -> Optional[Value]:
@@ -57,7 +62,10 @@ def fitting(item: Any, dtype: np.dtype) -> Optional[Value]:
 
 def _combined(contents: Value, op: OpDef, item: Any) -> Optional[Value]:
     """Floats, in the dtype that NumPy computes in: the versions differ where a number has more digits than the array."""
-    if not isinstance(item, Value) or contents.dtype.kind != "f":
+    if contents.dtype.kind != "f":
+        known = _OF_BITS if contents.dtype.kind == "b" else _OF_INTS + _OF_BITS
+        return _combined_ints(contents, op, item) if op in known else None
+    if not isinstance(item, Value) or op in _OF_BITS:
         return None
     is_number = not is_array(item)
     value = fitting(item, item.dtype if is_array(item) or item.type.kind == "numpy" else contents.dtype)
@@ -66,3 +74,13 @@ def _combined(contents: Value, op: OpDef, item: Any) -> Optional[Value]:
     wide = np.result_type(np.empty(1, contents.dtype), value.dtype.type(0) if is_number else np.empty(1, value.dtype))
     result = op(*(v if v.dtype == wide else ops.cast(v, dtype=wide) for v in (contents, value)))
     return result if wide == contents.dtype else ops.cast(result, dtype=contents.dtype)
+
+
+def _combined_ints(contents: Value, op: OpDef, item: Any) -> Optional[Value]:
+    """Ints and bools, where NumPy computes in the dtype of the array."""
+    if isinstance(item, Value) and (is_array(item) or item.type.kind == "numpy"):
+        other = np.empty(1, item.dtype) if is_array(item) else item.dtype.type(0)
+        if len(item.shape) > contents.ndim or np.result_type(np.empty(1, contents.dtype), other) != contents.dtype:
+            return None
+    value = fitting(item, contents.dtype)
+    return None if value is None else op(contents, value)
