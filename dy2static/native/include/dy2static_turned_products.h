@@ -4,7 +4,7 @@
    transposed, once, and the rows of B are read where they are, once.  Tiles hold a part of the transposed C. */
 
 enum {
-    TURNED_ROWS = 512,                              /* of A: more repay that B is packed; */
+    TURNED_ROWS = DY_BYTES == 64 ? 255 : 512,       /* of A: more repay that B is packed; */
     FEWER_TURNED_ROWS = DY_BYTES == 64 ? 192 : 96,  /* so do more than these, where rows of B are a multiple of SETS apart: */
     LEAST_PACKED_ROWS = 32,                         /* for which B is packed where it has fewer rows than A */
     SETS = 4096,                                    /* bytes, after which lines fall into one set of the first cache again */
