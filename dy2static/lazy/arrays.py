@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .nodes import TRACED, Node, leaf
 from .shapes import type_of
+from .sites import caller_at_line
 
 if TYPE_CHECKING:
     from .typed import Operators as _Base  # which other modules put into the class
@@ -61,7 +63,8 @@ class LazyArray(_Base):
         if dtype is not None and result.dtype != dtype:
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
-            return result.astype(dtype)
+            converted: np.ndarray = caller_at_line(sys._getframe(1))(np.ndarray.astype, (result, dtype), {})
+            return converted
         return result.copy() if copy else result
 
     def __repr__(self) -> str:
@@ -77,19 +80,22 @@ class LazyArray(_Base):
         return bool(result_of(self._now))
 
     def __float__(self) -> float:
-        return float(result_of(self._now))
+        return _number(float, self, sys._getframe(1))   # type: ignore[no-any-return]
 
     def __int__(self) -> int:
-        return int(result_of(self._now))
+        return _number(int, self, sys._getframe(1))     # type: ignore[no-any-return]
 
     def __complex__(self) -> complex:
-        return complex(result_of(self._now))
+        return _number(complex, self, sys._getframe(1))     # type: ignore[no-any-return]
 
     def __index__(self) -> int:
-        return operator.index(result_of(self._now))
+        value = result_of(self._now)
+        if value.dtype == bool:                         # NumPy would take its number for the place of a row, not for a mask
+            raise TypeError("a lazy bool is no index: write int(y), or numpy.asarray(y) for a mask")
+        return operator.index(value)
 
     def __trunc__(self) -> int:
-        return int(result_of(self._now))
+        return _number(int, self, sys._getframe(1))     # type: ignore[no-any-return]
 
     def __round__(self, digits: Optional[int] = None) -> Any:
         return round(result_of(self._now), digits)
@@ -181,6 +187,12 @@ class LazyArray(_Base):
     def nbytes(self) -> int:
         """The size of all elements in bytes."""
         return self.size * self.dtype.itemsize
+
+
+def _number(kind: Callable[[Any], Any], array: LazyArray, frame: Any) -> Any:
+    """An array as a number of Python's.  Warnings name the line of the frame."""
+    value = result_of(array._now)
+    return kind(value) if value.ndim == 0 and value.dtype.kind != "c" else caller_at_line(frame)(kind, (value,), {})
 
 
 hooks.values[LazyArray] = LazyArray.evaluate

@@ -33,6 +33,6 @@ METHODS, CHANGING_METHODS, REFUSED_METHODS = [named(mark, lazy.METHODS) for mark
 #: Functions that write into their first argument.
 CHANGING = _with("writes", numpy.FUNCTIONS)
 
-#: Functions whose result may see the memory of their first argument; of these, those that may also copy, and those whose result
-#: cannot be written to.
-VIEWS, MAYBE_VIEWS, READ_ONLY_VIEWS = _with("sees"), _with("memory"), _with("fixed")
+#: Functions whose result may see the memory of their first argument; of these, those that may also copy, those whose result
+#: cannot be written to, and those that are computed when they are needed.
+VIEWS, MAYBE_VIEWS, READ_ONLY_VIEWS, LATE_VIEWS = _with("sees"), _with("memory"), _with("fixed"), _with("late")

@@ -1,20 +1,21 @@
 """Indexing of lazy arrays: reading, and item assignment."""
 from __future__ import annotations
 
+import operator
 import sys
 import weakref
-from operator import setitem
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from .arrays import LazyArray, array_of_node, array_of_op
-from .calls import Call
+from .calls import NO_NAMES, Call
 from .evaluation import compute_small, result_of
 from .forms import MOST_FORMS, Index, Unsupported, call_of, operand
-from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
+from .nodes import COMPUTED, NUMBERS, TRACED, Node, call_node, leaf, writing
 from .protocols import values
-from .views import is_alone, is_constant, is_scalar, view_of, write, write_now
+from .sites import caller_at_line
+from .views import has_axes, is_alone, is_constant, is_scalar, view_of, write, write_now
 from .writes import Stored, write_of
 
 _frame = sys._getframe
@@ -79,6 +80,12 @@ def _sees(index: Any) -> bool:
     return all([part is None or part is Ellipsis or type(part) in (int, slice, str) for part in parts])
 
 
+def _may_see(index: Any) -> bool:
+    """Whether an index may be such an index, since its lazy arrays may be whole numbers."""
+    parts = index if type(index) is tuple else (index,)
+    return all([_sees(part) or type(part) is LazyArray and not has_axes(part._now) for part in parts])
+
+
 def _plain(index: Any) -> Any:
     """An index with NumPy's whole numbers as Python's."""
     if type(index) is tuple:
@@ -122,6 +129,8 @@ def _chosen(self: LazyArray, index: Any, frame: Any) -> Any:
         return array_of_node(leaf(result_of(self._now)[values(index)], COMPUTED))
     if _sees(index):
         return view_of(self, call, operands[1:], frame, unsure=self._now.result is None and _gives_scalars(index))
+    if _may_see(index):
+        return view_of(self, call, operands[1:], frame, unsure=True, late=True)
     return array_of_op(call, operands, frame)
 
 
@@ -150,7 +159,7 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         return                                          # y[1:] += 1 stores the view that it has changed
     given = operand(value)
     if is_scalar(self):
-        raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
+        raise TypeError(f"'numpy.{type(result_of(self._now)).__name__}' object does not support item assignment")
     if type(given) is Node and given.result is None and given.depth < TRACED and is_constant(self._now):
         if _is_element(self, self._node, index):
             result_of(given)                            # an expression of the array with it would copy the array
@@ -164,10 +173,18 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
 
 
 def _is_seen_by(self: LazyArray, index: Any, value: LazyArray) -> bool:
-    """Whether an array is the view of another one by a basic index."""
+    """Whether an array is the view of another one by an index."""
     now, view, basic = value._now, value._view, _basic_call(index)
-    return (view is not None and view.base is self and view.seen is self._now and basic is not None and view.op is basic[0]
-            and view.rest == tuple(basic[2]) and view.is_view() and now is value._node)
+    if view is None or view.base is not self or view.seen is not self._now:
+        return False
+    if basic is not None:
+        is_here = view.op is basic[0] and view.rest == tuple(basic[2])
+    elif _may_see(index):
+        call, operands = call_of("__getitem__", (self, Index(index)), {}, is_method=True)
+        is_here = view.op is call and all(map(operator.is_, view.rest, operands[1:]))
+    else:
+        return False
+    return is_here and view.is_view() and now is value._node
 
 
 def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
@@ -178,10 +195,10 @@ def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
         if self._view is None:
             del given
             memory = self._node.result if is_alone(self) else self._node.result.copy(order="K")
-            memory[index] = result
+            stored(memory, index, result, frame)
             self._node = leaf(memory, COMPUTED)         # elements that were taken are not of this version
             return
-        if write_now(self, lambda there: setitem(there, index, result)):
+        if write_now(self, lambda there: stored(there, index, result, frame)):
             return
     basic = _basic_call(index)
     if basic is not None:
@@ -195,10 +212,18 @@ def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
     write(self, call_node(write_of(Stored, call), (*operands, given), frame), frame)
 
 
+def stored(memory: np.ndarray, index: Any, value: Any, frame: Any) -> None:
+    """Store a value in an array that is there.  Warnings of a conversion name the line of the frame."""
+    if type(value) in NUMBERS or getattr(value, "dtype", None) is memory.dtype:
+        memory[index] = value
+    else:
+        caller_at_line(frame)(operator.setitem, (memory, index, value), NO_NAMES)
+
+
 def _store_now(self: LazyArray, index: Any, value: Any, frame: Any) -> None:
     """Item assignment of a value that no expression holds, or by such an index."""
     changed = np.array(result_of(self._now))
-    changed[values(index)] = value
+    stored(changed, values(index), value, frame)
     write(self, leaf(changed, COMPUTED), frame)
 
 

@@ -117,7 +117,7 @@ def _unary(text: str) -> Callable[[LazyArray], Any]:
 
 
 def _named_method(name: str, marks: FrozenSet[str]) -> Callable[..., Any]:
-    is_view, is_unsure, is_frozen = "sees" in marks, "memory" in marks, "fixed" in marks
+    is_view, is_unsure, is_frozen, is_late = "sees" in marks, "memory" in marks, "fixed" in marks, "late" in marks
 
     def method(self: LazyArray, *args: Any, **kwargs: Any) -> Any:
         frame = _frame(1)
@@ -128,9 +128,10 @@ def _named_method(name: str, marks: FrozenSet[str]) -> Callable[..., Any]:
         except Unsupported:
             return at_once(getattr(np.ndarray, name), (self, *args), kwargs, frame, False)
         if is_view or name == "astype" and not kwargs.get("copy", True):
-            result = operands[0].result
+            result = None if is_late else operands[0].result
             there = getattr(result, name)(*args, **kwargs) if result is not None and len(operands) == 1 else None
-            return view_of(self, call, operands[1:], frame, unsure=is_unsure or not is_view, frozen=is_frozen, there=there)
+            return view_of(self, call, operands[1:], frame, unsure=is_unsure or not is_view, frozen=is_frozen, there=there,
+                           late=is_late or not is_view)
         return array_of_op(call, operands, frame)
     method.__name__ = name
     method.__doc__ = f"As ``numpy.ndarray.{name}``, lazily."

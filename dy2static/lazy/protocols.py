@@ -10,10 +10,19 @@ from ..errors import CaptureError
 from .arrays import LazyArray, array_of_node, array_of_op
 from .evaluation import tell
 from .forms import Unsupported, call_of, operand
-from .functions import CHANGING, CHANGING_METHODS, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, REFUSED_METHODS, VIEWS
+from .functions import (
+    CHANGING,
+    CHANGING_METHODS,
+    FUNCTIONS,
+    LATE_VIEWS,
+    LOOKS,
+    MAYBE_VIEWS,
+    READ_ONLY_VIEWS,
+    REFUSED_METHODS,
+    VIEWS,
+)
 from .nodes import COMPUTED, NUMBERS, TRACED, call_node, leaf, writing
-from .places import place_of
-from .views import is_scalar, view_of, write
+from .views import is_scalar, see_owner, view_in_memory, view_of, write
 from .writes import Out, write_of
 
 _frame = sys._getframe
@@ -100,7 +109,8 @@ def _lazily(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> A
         return at_once(function, args, kwargs, frame, False)
     base = next((item for item in args if type(item) is LazyArray), None) if function in VIEWS else None
     if base is not None and (base is args[0] or len(operands) == 1):
-        return view_of(base, call, operands[1:], frame, unsure=function in MAYBE_VIEWS, frozen=function in READ_ONLY_VIEWS)
+        return view_of(base, call, operands[1:], frame, unsure=function in MAYBE_VIEWS, frozen=function in READ_ONLY_VIEWS,
+                       late=function in LATE_VIEWS)
     return array_of_op(call, operands, frame)
 
 
@@ -132,8 +142,9 @@ def _called_now(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, 
     if function not in LOOKS and outs is None and not is_changing and any_of((args, kwargs), lambda array: not array.is_evaluated):
         name = getattr(function, "__name__", str(function))
         tell(f"{name} of a lazy array is computed at once", "no expression holds it")
-    given = values(args)
-    found = function(*given, **values(kwargs))
+    def call() -> Any:
+        return function(*values(args), **values(kwargs))
+    found = call()
     if any([found is each for each in several if each is not None]):
         return found                                    # an array of the caller's that was to be written
     for array, copy in changed:
@@ -141,7 +152,23 @@ def _called_now(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, 
     if function not in LOOKS and any_of((args, kwargs), lambda array: array._now.depth >= TRACED) and _has_floats(found):
         raise CaptureError(f"{getattr(function, '__name__', function)} has no gradient: no expression holds it",
                            hint="take values out with numpy.asarray where they are constants")
-    return _wrapped(found, changed, next((item for item in args if type(item) is LazyArray), None))
+    base = next((item for item in args if type(item) is LazyArray), None)
+    return _wrapped(_in_owner(found, base, call), changed, base)
+
+
+def _in_owner(found: Any, base: Optional[LazyArray], call: Callable[[], Any]) -> Any:
+    """What a call gave; called once more if it sees a view, which then sees the array that has the memory."""
+    if base is None or base._view is None or not _sees(found, base.evaluate()):
+        return found
+    see_owner(base)
+    return call()
+
+
+def _sees(found: Any, memory: Any) -> bool:
+    """Whether arrays in what a call gave see the memory of another one."""
+    if isinstance(found, (tuple, list)):
+        return any([_sees(part, memory) for part in found])
+    return isinstance(found, np.ndarray) and np.may_share_memory(found, memory)
 
 
 def any_of(item: Any, test: Callable[[LazyArray], bool]) -> bool:
@@ -181,7 +208,7 @@ def _wrapped(found: Any, changed: List[Tuple[LazyArray, np.ndarray]], base: Opti
     if type(found) is np.ndarray or isinstance(found, np.generic) and not isinstance(found, np.bool_):
         memory = base.evaluate() if base is not None else None
         if base is not None and isinstance(found, np.ndarray) and np.may_share_memory(found, memory):
-            return view_of(base, None, (), None, place_of(found, memory), there=found)
+            return view_in_memory(base, found)
         return array_of_node(leaf(found, COMPUTED))
     if type(found) in (tuple, list) or isinstance(found, tuple) and hasattr(found, "_make"):
         parts = [_wrapped(part, changed, base) for part in found]
@@ -202,7 +229,9 @@ def other_attribute(self: LazyArray, name: str) -> Any:
         return found
 
     def method(*args: Any, **kwargs: Any) -> Any:
-        return _wrapped(found(*values(args), **values(kwargs)), [], self)
+        def call() -> Any:
+            return getattr(self.evaluate(), name)(*values(args), **values(kwargs))
+        return _wrapped(_in_owner(call(), self, call), [], self)
     return method
 
 

@@ -29,10 +29,11 @@ def line_of(code: types.CodeType, last: int) -> int:
 
 def site_of(node: Any) -> Optional[Location]:
     """The line that built a node; None of one that has been computed."""
-    code = node.code
-    if code is None:
-        return None
-    return Location(code.co_filename, line_of(code, node.last), 0, getattr(code, "co_qualname", code.co_name))
+    return None if node.code is None else _location(node.code, node.last)
+
+
+def _location(code: types.CodeType, last: int) -> Location:
+    return Location(code.co_filename, line_of(code, last), 0, getattr(code, "co_qualname", code.co_name))
 
 
 #: The callers that stand where nodes were built, with the code whose id they are found by.
@@ -42,15 +43,21 @@ _MOST_CALLERS = 4096
 
 def caller_of(node: Any) -> Caller:
     """What calls NumPy from the line that built a node, so that warnings name it."""
-    code = node.code
-    if code is None:
-        return plainly
-    key = (id(code), node.last)
+    return plainly if node.code is None else _caller(node.code, node.last)
+
+
+def caller_at_line(frame: Any) -> Caller:
+    """What calls NumPy from the line at which a frame is now."""
+    return _caller(frame.f_code, frame.f_lasti)
+
+
+def _caller(code: types.CodeType, last: int) -> Caller:
+    key = (id(code), last)
     found = _callers.get(key)
     if found is None:
         if len(_callers) >= _MOST_CALLERS:
             _callers.clear()
-        place: Any = site_of(node)
+        place: Any = _location(code, last)
         space = vars(sys.modules[module_of(code.co_filename)])
         found = _callers[key] = code, caller_at([(place, space)])       # type: ignore[assignment]
     return found[1]

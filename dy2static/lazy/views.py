@@ -46,9 +46,9 @@ class View:
             return self.place.of(there)
         return applied(self.op, [there, *[result_of(each) if type(each) is Node else each for each in self.rest]], plainly)
 
-    def of(self, node: Node, frame: Any, there: Any = None) -> Node:
-        """The node of the view of a node.  there: the view, where it has been made."""
-        if node.result is not None and node.depth < TRACED or self.op is None:
+    def of(self, node: Node, frame: Any, there: Any = None, late: bool = False) -> Node:
+        """The node of the view of a node.  there: the view, where it has been made.  late: it is computed when it is needed."""
+        if not late and node.result is not None and node.depth < TRACED or self.op is None:
             found = leaf(self.see(result_of(node)) if there is None else there, COMPUTED)
             if self.op is not None:                     # gradients go through it to what is there
                 found.op, found.args = self.op, (node, *self.rest)
@@ -63,43 +63,65 @@ class View:
                 if not self.is_view():
                     array._view = None
                 elif node is not self.seen:
-                    array._node, self.seen = self.of(node, sys._getframe(2)), node
+                    made = self.of(node, sys._getframe())
+                    made.code, made.last = array._node.code, array._node.last       # the line that made the view
+                    array._node, self.seen = made, node
         return array._node
 
     def is_view(self) -> bool:
         """Whether NumPy gives a view of the base, as it was when this was made last."""
         if self.unsure:
-            there = result_of(self.seen)
+            there = self._laid_out_as_by_numpy()
             given = self.see(there)
             if not (isinstance(given, np.ndarray) and isinstance(there, np.ndarray) and np.may_share_memory(given, there)):
+                flags = [each.flags.writeable for each in (there, given) if isinstance(each, np.ndarray)]
+                self.frozen = flags == [True, False]    # as the imag of real numbers
                 return False
             self.unsure = False
         return True
 
+    def _laid_out_as_by_numpy(self) -> Any:
+        """What is seen: of a view, in the memory of the array that has it, since programs give arrays in another order."""
+        if self.base._view is None:
+            return result_of(self.seen)
+        is_current = self.base._now is self.seen
+        see_owner(self.base)
+        if is_current:
+            self.seen = self.base._node
+        return result_of(self.base._node)
+
 
 def view_of(base: LazyArray, op: Any, rest: Tuple[Any, ...], frame: Any, place: Optional[Place] = None,
-            unsure: bool = False, frozen: bool = False, there: Any = None) -> LazyArray:
+            unsure: bool = False, frozen: bool = False, there: Any = None, late: bool = False) -> LazyArray:
     """The lazy array that sees another one by an operation, or at ``place`` where that is None.
 
-    there: what it sees, where that has been made.
+    there: what it sees, where that has been made.  late: it is computed when it is needed, also where the other one is there.
     """
     above = base._view
     node = base._node if above is None else base._now
     view: View = _new(View)
     view.base, view.op, view.rest, view.place, view.seen, view.unsure, view.frozen = base, op, rest, place, node, unsure, frozen
     view.depth = 1 if above is None else above.depth + 1
-    seen = view.of(node, frame, there)
+    seen = view.of(node, frame, there, late)
     if MOST_DEPTH < seen.depth < TRACED:
         keep_shallow(seen)
     made: LazyArray = _new(LazyArray)
     made._node = seen
     made._view = view if seen.result is None or isinstance(seen.result, np.ndarray) else None
     if view.depth > MOST_VIEWS and seen.depth < TRACED:
-        _see_owner(made)
+        see_owner(made)
     return made
 
 
-def _see_owner(array: LazyArray) -> None:
+def view_in_memory(base: LazyArray, there: np.ndarray) -> LazyArray:
+    """The lazy array of what sees memory of an array that has been computed; of a view only after `see_owner`."""
+    view = base._view
+    owner = base if view is None else view.base
+    place = place_of(there, result_of(owner._node))
+    return view_of(owner, None, (), None, place, frozen=view is not None and view.frozen, there=there)
+
+
+def see_owner(array: LazyArray) -> None:
     """Let a view of views see the array that has the memory, as views of NumPy's do.  It is computed."""
     with writing:
         node, views = array._now, []
@@ -112,8 +134,13 @@ def _see_owner(array: LazyArray) -> None:
             owner = owner._view.base
         memory = there = result_of(owner._node)
         for view in reversed(views):
+            if view.place is not None and view.place.layout != there.strides:       # it sees the owner: see `view_in_memory`
+                memory = there = laid_out(there, view.place.layout)
+                owner._node = leaf(memory, COMPUTED)
             there = view.see(there)
-        if views and there.size:                        # of nothing, nobody sees a write
+        if views and there.size and not np.may_share_memory(there, memory):
+            result_of(node)                             # computed in another layout, of which NumPy's operation is no view
+        elif views and there.size:                      # of nothing, nobody sees a write
             array._view = made = _new(View)
             made.base, made.op, made.rest, made.place, made.seen = owner, None, (), place_of(there, memory), owner._node
             made.unsure, made.frozen, made.depth = False, any([view.frozen for view in views]), 1
@@ -135,11 +162,12 @@ def write(array: LazyArray, node: Node, frame: Any) -> None:
         array._node = node
         return
     old = view.base._now
-    if not view.is_view():
-        array._node, array._view = node, None
-        return
+    is_view = view.is_view()
     if view.frozen:
         raise ValueError("assignment destination is read-only")
+    if not is_view:
+        array._node, array._view = node, None
+        return
     write(view.base, _overlaid(view, old, node, frame), frame)
     array._node, view.seen = node, view.base._now
 
@@ -153,7 +181,7 @@ def write_now(array: LazyArray, change: Callable[[np.ndarray], Any]) -> bool:
     node, view = array._now, array._view
     if view is not None and view.depth > 1 and is_constant(node):
         del node
-        _see_owner(array)
+        see_owner(array)
         node, view = array._node, array._view
     if view is None or not (is_constant(node) and is_constant(view.base._now) and view.is_view()):
         return False
@@ -162,9 +190,12 @@ def write_now(array: LazyArray, change: Callable[[np.ndarray], Any]) -> bool:
     del node
     owner = view.base
     memory = owner._node.result
-    if not _is_only_view(array, memory):
-        memory = laid_out(memory, memory.strides)
+    layout = memory.strides if view.place is None else view.place.layout
+    if memory.strides != layout or not _is_only_view(array, memory):
+        memory = laid_out(memory, layout)
     there = view.see(memory)
+    if there.size and not np.may_share_memory(there, memory):
+        return False                                    # computed in another layout, of which NumPy's operation is no view
     change(there)
     owner._node = leaf(memory, COMPUTED)                # elements that were taken are not of this version
     array._node = leaf(there, COMPUTED)
@@ -185,10 +216,10 @@ def is_scalar(array: LazyArray) -> bool:
     node = array._now
     if type(node.op) in WRITES:                         # what was written to is an array
         return False
-    return not _has_axes(node) and not isinstance(result_of(node), np.ndarray)
+    return not has_axes(node) and not isinstance(result_of(node), np.ndarray)
 
 
-def _has_axes(node: Node) -> bool:
+def has_axes(node: Node) -> bool:
     """Whether an operation surely gives an array of one or more axes."""
     waiting, seen = [node], {node}
     while waiting:

@@ -102,7 +102,11 @@ class Overlay:
     def applied(self, values: List[Any], caller: Caller) -> Any:
         """The new version.  Raises what NumPy raises."""
         changed = _own(values, 0)
-        caller(operator.setitem, (applied(self.op, [changed, *values[1:-1]], caller), ..., values[-1]), NO_NAMES)
+        view = applied(self.op, [changed, *values[1:-1]], caller)
+        if not np.may_share_memory(view, changed):      # of an array in order it is a view
+            changed = changed.copy()
+            view = applied(self.op, [changed, *values[1:-1]], caller)
+        caller(operator.setitem, (view, ..., values[-1]), NO_NAMES)
         return changed
 
 

@@ -13,7 +13,8 @@ at_once looks: allclose array_equal array_equiv
 looks: array2string array_repr array_str result_type can_cast iscomplexobj isrealobj may_share_memory shares_memory save savez
     savetxt common_type min_scalar_type
 sees: transpose swapaxes moveaxis rollaxis squeeze expand_dims flip fliplr flipud rot90 matrix_transpose/2 permute_dims/2
-sees memory: reshape ravel real imag einsum
+sees memory: reshape ravel real imag
+sees memory late: einsum round around
 sees fixed: broadcast_to diagonal
 sees memory fixed: diag
 """)
@@ -25,10 +26,11 @@ at_once: lstsq slogdet svd eigh qr LinAlgError
 
 #: Methods of arrays.
 METHODS = read("""
-built: all any argmax argmin argpartition argsort astype clip conj conjugate copy cumprod cumsum dot flatten max mean min prod
-    repeat round searchsorted std sum take trace var
+built: all any argmax argmin argpartition argsort astype clip copy cumprod cumsum dot flatten max mean min prod repeat
+    searchsorted std sum take trace var
 built sees: squeeze swapaxes transpose
 built sees memory: ravel reshape
+built sees memory late: conj conjugate round
 built sees fixed: diagonal
 changes: byteswap fill itemset/1 partition put sort
 refused: resize setflags

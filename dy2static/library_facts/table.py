@@ -53,6 +53,7 @@ MARKS = {
     "built": "a method that is an operation of lazy expressions",
     "sees": "gives a view of its first operand",
     "fixed": "and nobody can write to it",
+    "late": "and it is computed when somebody needs it, since it may also be computed from other values",
     "silent": "gives nothing, and changes nothing that a program reads",
 }
 

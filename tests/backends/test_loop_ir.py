@@ -23,8 +23,8 @@ def graph(function, *shapes, dtype="float32"):
     return builder.build(outputs if isinstance(outputs, tuple) else (outputs,))
 
 
-def fused(graph, large=None):
-    """The run of all nodes of a graph, and where values are; large: as of `fuse`."""
+def fused(graph, large=None, vectors=False):
+    """The run of all nodes of a graph, and where values are; large, vectors: as of `fuse`."""
     places = Places(lambda: "at")
     read_by = {}
     for node in graph.nodes:
@@ -32,7 +32,7 @@ def fused(graph, large=None):
             read_by.setdefault(value, set()).add(node)
     for value in graph.outputs:
         read_by.setdefault(value, set()).add(None)
-    return fuse(graph.nodes, places, read_by, large), places
+    return fuse(graph.nodes, places, read_by, large, vectors), places
 
 
 def nests(graph):
@@ -194,6 +194,18 @@ def test_groups_have_one_shape():
     run, _ = fused(graph(lambda x, y: (ops.exp(x), ops.exp(y), ops.sum(x, axis=(1,), keepdims=False) + y), (3, 4), (3,)))
     assert [(part.shape, [node.op.name for node in part.nodes]) for part in run.parts] == [
         ((3,), ["exp"]), ((3, 4), ["exp", "sum", "add"])]
+
+
+def test_what_follows_short_rows_and_takes_long_is_a_loop_of_its_own():
+    def norms(x):
+        return ops.exp(-ops.sum(x * x, axis=(1,)))
+
+    def parts(function, *shape):
+        return [[node.op.name for node in part.nodes] for part in fused(graph(function, shape), vectors=True)[0].parts]
+    assert parts(norms, 100, 5) == [["mul", "sum"], ["neg", "exp"]]
+    assert parts(norms, 10, 5) == parts(norms, 100, 2000) == [["mul", "sum", "neg", "exp"]]
+    assert parts(lambda x: ops.sqrt(ops.sum(x, axis=(1,))), 100, 5) == [["sum", "sqrt"]]
+    assert parts(lambda x: x - ops.log(ops.sum(x, axis=(1,), keepdims=True)), 100, 5) == [["sum", "log", "sub"]]
 
 
 def test_many_that_have_nothing_in_common_do_not_share_a_loop():

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from dy2static import to_static
+from dy2static.backends.c import vector_sorts
 from dy2static.backends.c.executor import Region
 from dy2static.native import compiler
 
@@ -136,8 +137,9 @@ def test_an_order_that_can_be_seen(function):
 
 
 @pytest.mark.parametrize("dtype", ["f", "d", "i", "q", "I", "Q"])
-def test_sorted_bits(dtype):
+def test_sorted_bits(dtype, monkeypatch):
     """Numbers of all sizes and signs, many and few, stand as NumPy sorts them."""
+    monkeypatch.setattr(vector_sorts, "has_vectors", lambda: False)
     rng = np.random.RandomState(0)
     most = np.iinfo(dtype).max if dtype in "iqIQ" else None
     compiled = to_static(lambda x: np.sort(x), strict=True, backend="c", dynamic=False)
@@ -148,6 +150,26 @@ def test_sorted_bits(dtype):
         x[0, :size // 3], x[1, :1] = x[0, 0], np.inf if most is None else most
         assert compiled(x).tobytes() == np.sort(x).tobytes()
     assert "native(" in compiled.program(x).source
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_many_are_sorted_by_numpy_if_it_has_vectors(has_vectors, monkeypatch):
+    monkeypatch.setattr(vector_sorts, "has_vectors", lambda: has_vectors)
+    compiled = to_static(lambda x: (np.sort(x * 2) + 1, np.argsort(x), np.sort(x[:9])), strict=True, backend="c", dynamic=False)
+    x = numbers(300)
+    for found, wanted in zip(compiled(x), (np.sort(x * 2) + 1, np.argsort(x), np.sort(x[:9]))):
+        np.testing.assert_array_equal(found, wanted)
+    assert compiled.program(x).source.count("sort(") == 2 * has_vectors
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_products_with_vectors_read_a_matrix_in_order(size):
+    compiled = to_static(lambda a, x: (a @ x, a.T @ x, x @ a, np.exp(-(a.T @ x)) @ a), strict=True, backend="c")
+    a, x = numbers(size, size, dtype="d"), numbers(size, seed=1, dtype="d")
+    for found, wanted in zip(compiled(a, x), (a @ x, a.T @ x, x @ a, np.exp(-(a.T @ x)) @ a)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    text = compiled.program(a, x).native_code
+    assert text.count("dy_gemm_f64(") == (4 if size > 32 else 2)
 
 
 def steps_of_numbers(x):

@@ -137,3 +137,37 @@ def test_warnings_of_writes_through_views_name_the_line():
         warnings.simplefilter("always")
         part /= 0
     assert [(each.filename, str(each.message)) for each in caught] == [(__file__, "divide by zero encountered in divide")]
+
+
+def test_warnings_of_conversions_name_the_line():
+    y, z = lazy.array(np.ones(3)), lazy.array(np.array([1j, np.nan, 2]))
+    whole, plain = lazy.array(np.zeros(3, int)), np.zeros(3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y[:] = z
+        y[1:][0] = z[0]
+        whole[:] = lazy.array(np.full(3, np.nan))
+        plain[...] = z
+        float(z[2] + 1j)
+    line = test_warnings_of_conversions_name_the_line.__code__.co_firstlineno + 5
+    assert [(each.filename, each.lineno - line) for each in caught] == [(__file__, number) for number in range(5)]
+
+
+def test_an_error_in_a_view_of_what_was_written_names_the_line_of_the_view():
+    y = lazy.array(np.eye(4)) * 2
+    view = np.broadcast_to(y, (3, 4))                   # this one
+    y += 1
+    with pytest.raises(ValueError, match="broadcast") as caught:
+        view.sum().evaluate()
+    entry = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert entry.filename == __file__ and "# this one" in entry.line
+
+
+def test_a_change_at_a_place_that_is_a_lazy_number_copies_nothing():
+    y = lazy.array(np.zeros((1000, 3)))
+    place, number = y._node.result.__array_interface__["data"][0], lazy.array(np.array([2, 7, 4])).argmax() * 3
+    row = y[number]
+    row += 1
+    del row
+    y[number] += 1
+    assert y._node.result.__array_interface__["data"][0] == place and y[2:5].sum(axis=1).tolist() == [0, 6, 0]

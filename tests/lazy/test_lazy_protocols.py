@@ -142,3 +142,13 @@ def test_whole_numbers_repeat_lists_as_those_of_numpy_do():
     n, x = lazy.array(np.array([2, 3]))[0], lazy.array(np.array([2, 3]))
     assert ([0] * n, n * [1, 2], (1,) * n, "ab" * n, math.trunc(n)) == ([0, 0], [1, 2, 1, 2], (1, 1), "abab", 2)
     assert ([1, 2] * x).tolist() == [2, 6] and (lazy.array(np.array(3)) * [1, 2]).tolist() == [3, 6]
+
+
+def test_a_lazy_bool_is_a_mask_of_plain_arrays_and_no_number():
+    plain, one = np.arange(4), lazy.array(np.ones(()))
+    assert plain[one > 0].shape == (1, 4) and plain[one < 0].shape == (0, 4)
+    plain[one > 0] = 7
+    assert plain.tolist() == [7, 7, 7, 7]
+    with pytest.raises(TypeError, match=r"write int\(y\)"):
+        ("no", "yes")[one > 0]
+    assert ("no", "yes")[int(one > 0)] == "yes" and ("no", "yes")[one.astype(int)] == "yes"

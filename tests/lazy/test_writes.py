@@ -215,3 +215,45 @@ def test_a_diagonal_by_diag_is_read_only():
 def test_changes_that_are_no_writes_are_refused(change):
     with pytest.raises(AttributeError, match="of a lazy array: only writes change it"):
         change(lazy.array(np.arange(3)))
+
+
+@pytest.mark.parametrize("see", [
+    lambda x: x[np.argmax(x) % 2], lambda x: x[np.argmax(x[0]) % 2, 1:], lambda x: x[..., x.astype(int).max() % 2], lambda x: x.conj(),
+    lambda x: x.astype(int).round(1), lambda x: x.round(1), lambda x: x[np.argmax(x, axis=0) % 2], lambda x: x[x > 2]])
+def test_places_that_are_lazy_numbers_are_seen_as_numbers(see):
+    x = np.arange(6.0).reshape(2, 3)
+    y = lazy.array(x.copy())
+    a, b = see(x), see(y)
+    a += 1
+    b += 1
+    assert y.tolist() == x.tolist() and b.tolist() == a.tolist()
+    x[...] = y[...] = 4
+    assert b.tolist() == a.tolist()
+
+
+def test_the_imaginary_part_of_real_numbers_is_read_only():
+    part = lazy.array(np.arange(3.0)).imag
+    with pytest.raises(ValueError, match="read-only"):
+        part += 1
+
+
+@pytest.mark.parametrize("see", [lambda x: x.view(), lambda x: np.array_split(x, 2)[0], lambda x: x.reshape(-1), lambda x: x.T.ravel()])
+@pytest.mark.parametrize("is_computed", [True, False])
+def test_views_of_what_a_program_laid_out_otherwise_are_views(see, is_computed):
+    x = np.arange(12.0).reshape(3, 4)
+    y = lazy.array(x.copy())
+    seen = []
+    for z in (x, y):
+        turned = np.moveaxis(z, 0, -1)
+        other = turned[::-1]
+        turned += 1
+        other *= 2
+        if is_computed and z is y:
+            turned.evaluate()
+        part = see(turned)
+        part[:2] = 3
+        for _ in range(9):
+            part = part[::-1]
+        part[0] = 7
+        seen.append(part)
+    assert y.tolist() == x.tolist() and seen[1].tolist() == seen[0].tolist()

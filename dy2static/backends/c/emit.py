@@ -134,7 +134,7 @@ class _Walk:
 
     def _run(self, nodes: Sequence[Node]) -> None:
         """Write nodes without control flow."""
-        fused = fuse(nodes, self.out.places, self.read_by, _LARGE)
+        fused = fuse(nodes, self.out.places, self.read_by, _LARGE, vectors=True)
         self.out.needed, self.are_many = fused.needed, len(fused.parts) >= _MANY
         index = 0
         while index < len(fused.parts):

@@ -24,6 +24,7 @@ from .draws import NATIVE_DRAWS, STANDALONE_DRAWS, draws
 from .kernels_dense import ALONE
 from .lists import LISTS, has_list, is_list
 from .scalars import has_scalar_form
+from .vector_sorts import is_left_to_numpy
 
 #: Tables up to this size stand in the text; larger ones are inputs.
 _LARGEST_TABLE = 64
@@ -183,7 +184,8 @@ class _Partition:
         for node in reversed(graph.nodes):
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
                 self.leaving.add(node.inputs[0])
-        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node)} - self._share_sizes_made_within()
+        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node) and not is_left_to_numpy(node)}
+        self.native -= self._share_sizes_made_within()
         while leaks := {node for node in self.native if self._may_leak(node)}:
             self.native -= leaks                               # what these read may then be seen by others
         self._leave_lists(is_inner)

@@ -14,6 +14,7 @@ from .grouping import Grouping
 from .groups import REDUCTIONS, Group, nodes_of, readers
 from .layout import Places
 from .merging import merge
+from .tails import detach
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,12 @@ class Run:
 
 
 def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collection[Optional[Node]]],
-         large: Optional[int] = None) -> Run:
+         large: Optional[int] = None, vectors: bool = False) -> Run:
     """Put the nodes into groups; those that only rename elements go into ``places``.
 
     read_by: what reads each value: nodes, and None for whatever else.  large: groups over so many elements hold no nodes that have
-    nothing in common.
+    nothing in common.  vectors: whether the innermost loop computes several elements at a time, which what comes between rows does
+    not.
 
     Linear in nodes times groups.
     """
@@ -44,6 +46,8 @@ def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collecti
             is_loop = node.op.kind == "elementwise" or node.op.name in REDUCTIONS
             (grouping.add if is_loop else grouping.add_alone)(node)
     kept = {places.of(v).base for node in nodes for v in node.outputs if not inside.issuperset(read_by.get(v, ()))}
+    if vectors:
+        detach(grouping)
     merge(grouping)
     grouping.sink(kept)
     if large is not None:

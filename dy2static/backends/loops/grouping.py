@@ -35,13 +35,13 @@ class Grouping:
         for index in range(max(start, 0), len(self.order)):
             group = self.order[index]
             if (isinstance(group, Group) and (group.shape == shape or group.split is not None) and self._belongs(group, reads)
-                    and self._join(group, node, shape)):
+                    and self.join(group, node, shape)):
                 self.read[group].update(reads)
                 self._place(node, index)
                 return
         group = Group(shape)
         self.read[group] = set(reads)
-        if not self._join(group, node, shape):
+        if not self.join(group, node, shape):
             raise AssertionError(f"{node} does not fit a group of its own")
         index = start + 1 if start < 0 else len(self.order)       # what reads inputs only is there for all
         self.order.insert(index, group)
@@ -128,7 +128,7 @@ class Grouping:
         made = first.part(first.nodes)
         made.split = first.split
         for node in second.nodes:
-            if not self._join(made, node, node.inputs[0].shape if node.op.name in REDUCTIONS else node.outputs[0].shape):
+            if not self.join(made, node, node.inputs[0].shape if node.op.name in REDUCTIONS else node.outputs[0].shape):
                 return None
         return made
 
@@ -179,7 +179,8 @@ class Grouping:
         place = self.place(value)
         return value, place.base, *[name for name, _ in place.terms]
 
-    def _join(self, group: Group, node: Node, shape: Tuple[int, ...]) -> bool:
+    def join(self, group: Group, node: Node, shape: Tuple[int, ...]) -> bool:
+        """Add a node over elements of this shape to a group, and say so; False where it does not fit."""
         if node.op.name in REDUCTIONS:
             return self._reduce(group, node) if group.shape == shape else False
         if group.shape == shape:

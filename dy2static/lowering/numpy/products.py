@@ -5,10 +5,13 @@ import string
 from typing import Any, Optional, Sequence, Tuple
 
 from ... import ops
-from ...ir.dims import equal
+from ...ir.dims import equal, is_known
 from ...ir.graph import Value
 from ...ir.types import Tensor
 from .operands import is_array
+
+#: A matrix of so few elements times a vector is a sum of products: a part of the loops around it.
+_FEW = 1024
 
 
 def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
@@ -17,9 +20,13 @@ def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
         return None
     if a.ndim == b.ndim == 2:
         return ops.matmul(a, b)
-    if b.ndim == 1:
-        return ops.sum(a * (b if a.ndim == 1 else ops.broadcast_to(b, shape=a.shape)), axis=(a.ndim - 1,))
-    return ops.reshape(ops.matmul(ops.reshape(a, shape=(1, *a.shape)), b), shape=(b.shape[1],))
+    if a.ndim == b.ndim == 1:
+        return ops.sum(a * b, axis=(0,))
+    if a.ndim == 1:
+        return ops.reshape(ops.matmul(ops.reshape(a, shape=(1, *a.shape)), b), shape=(b.shape[1],))
+    if is_known(a.type.size) and a.type.size <= _FEW:
+        return ops.sum(a * ops.broadcast_to(b, shape=a.shape), axis=(1,))
+    return ops.reshape(ops.matmul(a, ops.reshape(b, shape=(*b.shape, 1))), shape=(a.shape[0],))
 
 
 def matmul(type_: Tensor, a: Any, b: Any) -> Optional[Value]:

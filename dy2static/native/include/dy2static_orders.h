@@ -78,8 +78,10 @@ static int dy_sort_##NAME(const T *x, const int64_t n, T *y, T *spare)          
         for (int64_t i = 0; i < n; i++) {                                                                                \
             const S item = (S)(from[i] ^ top);                                                                           \
             S place = 0;                                                                                                 \
+            _Pragma("omp simd reduction(+:place)")                                                                       \
             for (int64_t j = 0; j < i; j++)                                                                              \
                 place += (S)(from[j] ^ top) <= item;                                                                     \
+            _Pragma("omp simd reduction(+:place)")                                                                       \
             for (int64_t j = i + 1; j < n; j++)                                                                          \
                 place += (S)(from[j] ^ top) < item;                                                                      \
             to[place] = from[i];                                                                                         \
