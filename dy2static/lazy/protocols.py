@@ -222,7 +222,7 @@ def other_attribute(self: LazyArray, name: str) -> Any:
         raise AttributeError(f"'LazyArray' object has no attribute {name!r}")
     if name in REFUSED_METHODS:
         raise AttributeError(f"{name} of a lazy array: only writes change it (use np.resize, reshape, or read-only copies)")
-    if name in CHANGING_METHODS:
+    if name in CHANGING_METHODS and callable(getattr(np.ndarray, name)):      # NumPy 2 tells what is no method any more
         return lambda *args, **kwargs: at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
     found = getattr(self.evaluate(), name)
     if not callable(found):
