@@ -11,9 +11,12 @@ def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
     """The numbers that sizes of the caller's arrays are compared with in maxima, ``max(n, 64)``: the least for each symbol."""
     found: Dict[str, int] = {}
     for atom in [atom for size in sizes if isinstance(size, Dim) for monomial, _ in size._terms for atom in monomial]:
-        if atom.kind == "max" and len(atom.args) == 2 and isinstance(atom.args[1], int) and _is_single(atom.args[0], "symbol"):
-            symbol, = atom.args[0].symbols
-            found[symbol] = min(atom.args[1], found.get(symbol, atom.args[1]))
+        if atom.kind == "max" and len(atom.args) == 2 and isinstance(atom.args[1], int):
+            size, added = _without_number(atom.args[0])
+            if _is_single(size, "symbol"):
+                symbol, = size.symbols
+                limit = atom.args[1] - added
+                found[symbol] = min(limit, found.get(symbol, limit))
     return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
 
 
@@ -61,6 +64,23 @@ def maximum(*sizes: Size) -> Size:
 def minimum(a: Size, b: Size) -> Size:
     """The smaller of two sizes."""
     return a + b - maximum(a, b)
+
+
+def not_negative(size: Size) -> Size:
+    """The size, or zero in place of one that is below.
+
+    A number that is added to a maximum is part of what it is a maximum of, so that ``x[1:]`` and ``x[:-1]`` have one size.
+    """
+    whole, added = _without_number(size)
+    if isinstance(whole, Dim) and _is_single(whole, "max"):
+        return maximum(0, *[part + added for part in whole._terms[0][0][0].args])
+    return maximum(0, size)
+
+
+def _without_number(size: Size) -> Tuple[Size, int]:
+    """A size as one without a number that is added, and this number."""
+    added = dict(size._terms).get((), 0) if isinstance(size, Dim) else size
+    return size - added, added
 
 
 def _dominates(a: Size, b: Size) -> bool:

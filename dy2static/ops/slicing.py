@@ -8,7 +8,7 @@ import numpy as np
 from ..ir.dims import Dim, SizeNeeded, less
 from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
-from ..ir.size_bounds import maximum, minimum
+from ..ir.size_bounds import maximum, minimum, not_negative
 from ..ir.size_symbols import FREE
 from ..ir.template import AT, count_numbers, index_source, is_window
 from ..ir.types import Tensor, Type
@@ -86,8 +86,8 @@ def _bound(position: Any, n: Any, top: Any) -> Any:
 
 def _slice_size(start: Any, stop: Any, step: int) -> Any:
     if step > 0:
-        return maximum(0, (stop - start + (step - 1)) // step)
-    return maximum(0, (start - (-1 if stop is None else stop) - step - 1) // -step)
+        return not_negative((stop - start + (step - 1)) // step)
+    return not_negative((start - (-1 if stop is None else stop) - step - 1) // -step)
 
 
 def _getitem_infer(x: Tensor, *, index: Tuple[Any, ...]) -> Tensor:

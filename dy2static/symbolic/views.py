@@ -265,8 +265,10 @@ def is_arithmetic(function: Any) -> bool:
 
 
 def _is_new(made: Made) -> bool:
-    """Whether an array comes from a function or method that always gives a new one, and not in an `out`."""
+    """Whether an array comes from a function or method that always gives a new one, of this type, and not in an `out`."""
     name = made.function.name if type(made.function) is Method else getattr(made.function, "__name__", "")
+    if name == "astype" and type(made.function) is Method and made.args[0].dtype != made.array.dtype:
+        return True
     is_numpys = type(made.function) is Method or getattr(np, name, None) is made.function
     return is_numpys and name in _NEW and "out" not in made.kwargs and len(made.args) <= _BEFORE_OUT
 

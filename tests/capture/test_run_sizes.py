@@ -145,3 +145,30 @@ def test_sizes_that_only_some_numbers_decide():
         for expected, actual in zip(f(a, np.array([k, 0])), compiled(a, np.array([k, 0]))):
             assert np.array_equal(actual, expected)
     assert compiled.cache_info().captures == 1
+
+
+def differences(x, y, a, n):
+    """Lovasz's gradient: of the masked and sorted, without the last and without the first."""
+    masked, labels = x[a > -2][:, 0], y.array[a > -2][:, 0] > 0
+    order = np.argsort(-masked.array)
+    chosen = labels[order]
+    union = chosen.sum() + (1 - chosen).astype("f").cumsum(0)
+    p, found = len(chosen), 1 - (chosen.sum() - chosen.cumsum(0).astype("f")) / union
+    if p > 1:
+        found[1:p] = found[1:p] - found[0:-1]
+    return F.sum(F.relu(masked[order] + 1) * found)
+
+
+def neighbours(x, y, a, n):
+    values = a[a > 0].astype("d")
+    values[2:] += values[:-2] * 2
+    values[1:][::2] = 3
+    return values, (values[1:len(values)] - values[:-1]).sum(), x[a > 0][1:] - x[a > 0][:-1]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("function", [differences, neighbours], ids=lambda function: function.__name__)
+def test_parts_without_the_first_and_without_the_last(function, backend):
+    static = check(lambda compile: compile(function), calls(), compiled=True, backend=backend)
+    assert static.stats()["captures"] == 1 and not static.stats()["cuts"]
