@@ -16,7 +16,7 @@ from ..ir.types import Dynamic, type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
 from ..library_facts.table import named
-from ..runtime.host_calls import flatten
+from ..runtime.host_calls import LEAF, flatten
 from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.lists import StagedList
@@ -25,6 +25,7 @@ from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
+from .drawn_sizes import drawn_type
 from .value_enumeration import MOST_VALUES
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ class Draws:
         try:
             key = name, generator, abstract_eval.exact_key((args, kwargs))
         except TypeError:                               # arrays, or numbers that only the run knows
+            drawn = drawn_type(self.capture, name, args, kwargs) if generator is np.random.RandomState else None
+            if drawn is not None:
+                return LEAF, (drawn,)
             return self._learned(name, generator, args, kwargs)
         if key not in _LEARNED:
             if len(_LEARNED) >= _MOST_LEARNED:

@@ -81,7 +81,7 @@ class Size(Dim):
         return float(self.__index__())
 
     def __eq__(self, other: Any) -> Any:
-        if isinstance(other, (int, np.integer, Dim)):
+        if _is_known(other):
             known = equal(self.plain, _plain(other))
             if known is not None:
                 return known if type(_one(self)) is type(_one(other)) is int else np.bool_(known)
@@ -134,6 +134,11 @@ def sizes(capture: CaptureContext, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
     return Shape([Size(capture, n) if isinstance(n, Dim) else n for n in shape])
 
 
+def _is_known(other: Any) -> bool:
+    """Whether this is a size or a whole number, and none that only the run knows, which says it is one."""
+    return isinstance(other, Dim) or issubclass(type(other), (int, np.integer))
+
+
 def _plain(other: Any) -> Any:
     return other.plain if isinstance(other, Dim) else int(other)
 
@@ -152,7 +157,7 @@ def _arithmetic(name: str) -> Tuple[Callable, Callable]:
     function = getattr(operator, name)
 
     def made(self: Size, other: Any, function: Callable) -> Any:
-        if type(other) is int or isinstance(other, (Dim, np.int32, np.int64)):
+        if type(other) in (int, np.int32, np.int64) or isinstance(other, Dim):
             result, dtype = function(self.plain, _plain(other)), None
             if isinstance(other, np.integer) or (self.dtype_of_number or getattr(other, "dtype_of_number", None)) is not None:
                 dtype = function(_one(self), _one(other)).dtype
@@ -174,7 +179,7 @@ def _division(name: str) -> Tuple[Callable, Callable]:
     (forward, backward), (of_number, by_number) = _arithmetic(name), _delegated(name)
 
     def needs_run(self: Size, other: Any, divisor: Any) -> bool:
-        is_whole = isinstance(other, (int, np.integer, Dim)) and equal(_plain(divisor), 0) is not False
+        is_whole = _is_known(other) and equal(_plain(divisor), 0) is not False
         return is_whole and (name == "mod" or type(_one(self)) is not int or type(_one(other)) is not int)
     return (lambda self, other: (of_number if needs_run(self, other, other) else forward)(self, other),
             lambda self, other: (by_number if needs_run(self, other, self) else backward)(self, other))

@@ -172,3 +172,35 @@ def neighbours(x, y, a, n):
 def test_parts_without_the_first_and_without_the_last(function, backend):
     static = check(lambda compile: compile(function), calls(), compiled=True, backend=backend)
     assert static.stats()["captures"] == 1 and not static.stats()["cuts"]
+
+
+def sampled_targets(x, y, a, n):
+    """The training targets of a detector: at most one positive one, and as many of both kinds as are asked for."""
+    labels = (a > 0).astype("i")
+    positive = np.where(labels == 1)[0]
+    if len(positive) > 1:
+        labels[np.random.choice(positive, size=len(positive) - 1, replace=False)] = -1
+    kept = n.max() - np.sum(labels == 1)
+    negative = np.where(labels == 0)[0]
+    if len(negative) > kept:
+        labels[np.random.choice(negative, size=len(negative) - kept, replace=False)] = -1
+    return F.softmax_cross_entropy(x, labels, ignore_label=-1), labels
+
+
+def drawn(x, y, a, n):
+    k, positive = int((a > -3).sum()), np.flatnonzero(a > -3)
+    places = np.random.permutation(k)
+    some = np.random.choice(positive, size=min(len(positive), 3), replace=False), np.random.choice(positive, size=(2,))
+    return x[places], np.random.choice(k, size=int(n[0]), replace=True), np.random.choice(k, k, False), *some, np.random.rand()
+
+
+def too_many(x, y, a, n):
+    positive = np.flatnonzero(a > 0)
+    return x[np.random.choice(positive, size=len(positive) - int(n[0]), replace=False)]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("function", [sampled_targets, drawn, too_many], ids=lambda function: function.__name__)
+def test_draws_of_as_much_as_only_the_run_knows(function, backend):
+    static = check(lambda compile: compile(function), calls(), compiled=True, backend=backend)
+    assert static.stats()["captures"] == 1 and not static.stats()["cuts"]
