@@ -69,8 +69,11 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
 
     Raises what NumPy raises, with the line that built the operation at the end of the traceback.
     """
-    if compute_small(wanted):
-        return
+    if not compute_small(wanted):
+        _evaluate_large(wanted)
+
+
+def _evaluate_large(wanted: Sequence[Node]) -> None:
     with nodes.lock:
         pending = [node for node in dict.fromkeys(wanted) if node.result is None]
         if not pending:
@@ -78,9 +81,9 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
         plan = Plan(pending)
         structure = structures.of(plan.key)
         if not structure.pays(plan.leaves) and may_be_direct() and not plan.is_traced():
-            plan = structure = None                     # which hold values that nobody needs after a while
+            counted, plan = structure.estimate(plan.leaves), None       # the plan holds values that nobody needs after a while
     if plan is None:
-        compute(pending, _ANY)
+        structure.count(_computed(pending) - counted)
         return
     try:
         results = structure.run(plan.leaves, chosen_backend.get())
@@ -98,6 +101,18 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
             settle(node, result)
 
 
+def _computed(pending: Sequence[Node]) -> int:
+    """Compute nodes without a program; gives how many elements all results have."""
+    elements = 0
+
+    def store(node: Node, value: Any) -> None:
+        nonlocal elements
+        elements += value.size
+        settle(node, value)
+    compute(pending, _ANY, store)
+    return elements
+
+
 def compute_small(wanted: Sequence[Node], store: Callable[[Node, Any], None] = settle) -> bool:
     """Compute nodes without a program if they and what they need are small; says whether they were: see `compute`."""
     return may_be_direct() and compute(wanted, SMALL, store)
@@ -111,5 +126,5 @@ def may_be_direct() -> bool:
 def result_of(node: Node) -> Any:
     """The array or NumPy scalar that a node is, computed if need be."""
     if node.result is None and not compute_small((node,)):
-        evaluate_nodes((node,))
+        _evaluate_large((node,))
     return node.result

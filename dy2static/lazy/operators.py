@@ -128,10 +128,11 @@ def _named_method(name: str, marks: FrozenSet[str]) -> Callable[..., Any]:
         except Unsupported:
             return at_once(getattr(np.ndarray, name), (self, *args), kwargs, frame, False)
         if is_view or name == "astype" and not kwargs.get("copy", True):
-            result = None if is_late else operands[0].result
+            late = is_late or not is_view               # astype computes, unless it gives the array itself
+            result = None if late else operands[0].result
             there = getattr(result, name)(*args, **kwargs) if result is not None and len(operands) == 1 else None
             return view_of(self, call, operands[1:], frame, unsure=is_unsure or not is_view, frozen=is_frozen, there=there,
-                           late=is_late or not is_view)
+                           late=late)
         return array_of_op(call, operands, frame)
     method.__name__ = name
     method.__doc__ = f"As ``numpy.ndarray.{name}``, lazily."

@@ -161,11 +161,19 @@ class Structure:
     def pays(self, leaves: Sequence[Any]) -> bool:
         """Whether a program pays for one more evaluation: NumPy has computed, or has to, as many elements as to compile costs.
 
-        Elements are those of the largest leaf, for each entry of the key.
+        Elements are those of the largest leaf, for each entry of the key.  What NumPy has made of them may be larger: see `count`.
         """
         if not self._compiled:
-            self._work += len(self._key) * max([each.size for each in leaves if isinstance(each, np.ndarray)], default=1)
+            self._work += self.estimate(leaves)
         return bool(self._compiled) or self._work >= WORTH_COMPILING
+
+    def count(self, elements: int) -> None:
+        """Note how many more elements NumPy has computed than `pays` has counted, if they are more."""
+        self._work += max(0, elements)
+
+    def estimate(self, leaves: Sequence[Any]) -> int:
+        """How many elements `pays` counts for these leaves."""
+        return len(self._key) * max([each.size for each in leaves if isinstance(each, np.ndarray)], default=1)
 
     @functools.cached_property
     def lines(self) -> Dict[int, int]:

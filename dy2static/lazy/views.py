@@ -72,7 +72,8 @@ class View:
         """Whether NumPy gives a view of the base, as it was when this was made last."""
         if self.unsure:
             there = self._laid_out_as_by_numpy()
-            given = self.see(there)
+            with np.errstate(all="ignore"):             # the evaluation warns
+                given = self.see(there)
             if not (isinstance(given, np.ndarray) and isinstance(there, np.ndarray) and np.may_share_memory(given, there)):
                 flags = [each.flags.writeable for each in (there, given) if isinstance(each, np.ndarray)]
                 self.frozen = flags == [True, False]    # as the imag of real numbers

@@ -171,3 +171,20 @@ def test_a_change_at_a_place_that_is_a_lazy_number_copies_nothing():
     del row
     y[number] += 1
     assert y._node.result.__array_interface__["data"][0] == place and y[2:5].sum(axis=1).tolist() == [0, 6, 0]
+
+
+def test_whether_a_conversion_is_a_view_is_found_out_without_a_warning():
+    x = lazy.array(np.full(3, np.nan))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y = x.astype(int, copy=False)
+        y += 1
+        y.evaluate()
+    assert [(each.filename, str(each.message)) for each in caught] == [(__file__, "invalid value encountered in cast")]
+
+
+def test_what_is_computed_of_small_arrays_counts_for_a_program():
+    x, before = lazy.array(np.linspace(0, 1, 3000)), lazy.stats()["captures"]
+    for _ in range(5):
+        np.exp(-(x[:, None] - x[None]) ** 2).sum(axis=1).evaluate()     # arrays of nine million elements
+    assert lazy.stats()["captures"] == before + 1
