@@ -16,6 +16,7 @@ from ..call_specs import normal
 from ..errors import ExportError, ExportWarning, Location, SaveError, SignatureError
 from ..heap.locations import caller_depth
 from ..input_spec import InputSpec
+from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.size_symbols import at_least
 from ..ir.types import Tensor
@@ -39,7 +40,7 @@ from .naming import uniquely_named
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
 from .raising import with_raises
 from .small_sizes import OfSmall, served
-from .state import State, steady
+from .state import State
 
 #: What calls do that only shows somewhere else than in results: left out, with a warning.
 _SHOWING = (print, warnings.warn, chainer.report)
@@ -84,15 +85,17 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     wanted = () if isinstance(gradients, bool) else (gradients,) if isinstance(gradients, str) else tuple(gradients)
     if subject.saved is not None:
         outcomes = fitting(outcomes, specs)
-    chosen = steady(outcomes) if state else outcomes[0]
-    closing = _Closing(subject, chosen, specs, state)
-    made = closing.program()
+    closings = [_Closing(subject, outcome, specs, state) for outcome in outcomes]
+    general = [closing for closing in closings if closing.is_general()]
+    if not general:
+        raise ExportError(f"{subject.name} has no program for free sizes", hint="export it for the sizes that it was saved for")
+    closing = next((found for found in general if found.state.is_steady), general[0]) if state else general[0]
+    chosen, made = closing.outcome, closing.program()
     left_out = dict.fromkeys([f"{node.attrs['call']}" + (f" ({node.loc})" if node.loc is not None else "")
                               for node in closing.showing(chosen.graph)])
     if left_out:
         warnings.warn(f"{made.name} is exported without {', '.join(left_out)}", ExportWarning, stacklevel=caller_depth())
-    others = [_Closing(subject, outcome, specs, state) for outcome in outcomes if outcome is not chosen]
-    made = _with_least(made, [closing.of_small() for closing in others if closing.is_alike(made)])
+    made = _with_least(made, [other.of_small() for other in closings if other is not closing and other.is_alike(made)])
     if not gradients:
         return made
     closing.check_gradients()
@@ -136,6 +139,14 @@ class _Closing:
         self._sources: Dict[Source, Value] = {item.source: item.value for item in outcome.inputs if item.source is not None}
         links = [subject.instance] if isinstance(subject.instance, chainer.Link) else []
         self._parameter_names = {id(param): name.lstrip("/") for link in links for name, param in link.namedparams()}
+
+    def is_general(self) -> bool:
+        """Whether its sizes are free where those of the specs are: it was not captured for small arrays."""
+        given = {self._caller_place(item.source): item.value for item in self.outcome.inputs
+                 if isinstance(item, (ArrayInput, VariableInput))}
+        given = {place._replace(number=0): value for place, value in given.items() if place is not None}
+        return all(n is not None or isinstance(m, Dim) for place, spec in self._specified() if place in given
+                   for n, m in zip(spec.shape, given[place].shape))
 
     def is_alike(self, general: ExportedProgram) -> bool:
         """Whether it takes the same arguments: a call in another state of the model has others."""
@@ -195,7 +206,7 @@ class _Closing:
         for place, spec in self._specified():
             order.append(place)
             if place not in found:                      # nothing reads it
-                shape = tuple([1 if n is None else n for n in spec.shape])
+                shape = tuple([Dim(f"unread_{len(found)}_{axis}") if n is None else n for axis, n in enumerate(spec.shape)])
                 found[place] = self._name(place), Value(Tensor(shape, spec.dtype), self._name(place))
         pairs = [found[place] for place in order] + [pair for place, pair in found.items() if place not in order]
         pairs += sorted([(name, value) for value, name in self._before.items()], key=lambda pair: pair[0])

@@ -1,7 +1,7 @@
 """State that calls read and change, such as the ``h`` of an LSTM: arguments and results of an exported program."""
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from ..errors import ExportError, Location
 from ..ir.graph import Value
@@ -49,11 +49,6 @@ class State:
     def places(self) -> str:
         """What is written, in words."""
         return ", ".join(dict.fromkeys([_name(write) or write.describe() for write in self.writes]))
-
-
-def steady(outcomes: Sequence[Outcome]) -> Outcome:
-    """The first of these calls after which the state is of the same kind as before it; else the first."""
-    return next((outcome for outcome in outcomes if State(outcome).is_steady), outcomes[0])
 
 
 def _path(write: Write) -> Optional[Tuple]:

@@ -134,6 +134,28 @@ def test_a_program_is_for_sizes_of_one_only_where_these_compute_the_same():
     assert [size.least for size in program.sizes.values()] == [1]
 
 
+def test_a_program_with_state_has_the_sizes_of_the_spec(tmp_path):
+    """That of one row changes no state here; it is none for many rows."""
+    class Counted(chainer.Chain):
+        largest = np.zeros((), "f")
+
+        def forward(self, x):
+            if len(x) > 1 and x.sum() > 0:
+                self.largest = x.max()
+            return x * 2
+
+    with pytest.raises(ExportError, match="what arrays hold decides which state"):
+        exported(Counted(), [InputSpec([None, 3])], state=True)
+    dy2static.save(lambda x: x * 2, tmp_path / "fixed", [InputSpec([2, 3])])
+    with pytest.raises(ExportError, match="no program for free sizes"):
+        exported(dy2static.load(tmp_path / "fixed"), [InputSpec([None, 3])])
+
+
+def test_arguments_that_nothing_reads_have_any_size():
+    program = exported(lambda x, options: x * 2, [InputSpec([None, 3]), {"mask": InputSpec(["rows", 4], "bool")}])
+    assert [(size.name, size.argument, size.least) for size in program.sizes.values()] == [("batch", 0, 0), ("rows", 1, 0)]
+
+
 def test_sizes_that_may_be_zero():
     """As far as that computes the same, and none of them may not be zero together with others where that does not."""
     def attend(query, keys):
