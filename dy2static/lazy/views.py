@@ -12,7 +12,7 @@ from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
 from .places import Place, laid_out, place_of
-from .writes import WRITES, Out, Overlay, write_of
+from .writes import WRITES, InPlace, Out, Overlay, write_of
 
 _new = object.__new__
 
@@ -165,7 +165,7 @@ def write(array: LazyArray, node: Node, frame: Any) -> None:
     old = view.base._now
     is_view = view.is_view()
     if view.frozen:
-        raise ValueError("assignment destination is read-only")
+        raise ValueError(f"{'output array' if type(node.op) in (InPlace, Out) else 'assignment destination'} is read-only")
     if not is_view:
         array._node, array._view = node, None
         return
@@ -174,20 +174,17 @@ def write(array: LazyArray, node: Node, frame: Any) -> None:
 
 
 def write_now(array: LazyArray, change: Callable[[np.ndarray], Any]) -> bool:
-    """Let ``change`` write into the memory that a view sees, and say so; False if that has not been computed.
+    """Let ``change`` write into the memory that a view sees, and say so; False if that has not been computed, or is read-only.
 
-    The memory is copied before if other code can see it.  The lock `writing` is held.  Raises ValueError for a view that NumPy
-    makes read-only, and what ``change`` raises.
+    The memory is copied before if other code can see it.  The lock `writing` is held.  Raises what ``change`` raises.
     """
     node, view = array._now, array._view
     if view is not None and view.depth > 1 and is_constant(node):
         del node
         see_owner(array)
         node, view = array._node, array._view
-    if view is None or not (is_constant(node) and is_constant(view.base._now) and view.is_view()):
+    if view is None or not (is_constant(node) and is_constant(view.base._now) and view.is_view()) or view.frozen:
         return False
-    if view.frozen:
-        raise ValueError("assignment destination is read-only")
     del node
     owner = view.base
     memory = owner._node.result

@@ -67,8 +67,10 @@ def test_casting_is_that_of_numpy():
 def test_read_only_views_are():
     y = lazy.array(np.arange(4.0).reshape(2, 2)) + 0
     for view in (np.broadcast_to(y, (2, 2, 2)), np.diagonal(y)):
-        with pytest.raises(ValueError, match="read-only"):
+        with pytest.raises(ValueError, match="output array is read-only"):
             view += 1
+        with pytest.raises(ValueError, match="assignment destination is read-only"):
+            view[0] = 1
 
 
 def test_functions_that_write():
