@@ -22,10 +22,13 @@ def name_of(node: chainer.FunctionNode) -> str:
 def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Capture) -> None:
     """Stop the capture when somebody reads what ``forward`` would have left in the node: it has not run.
 
-    written: the attributes that it sets; None where that is not known, and then all of the node's own.
+    written: the attributes that it sets; None where that is not known, and then all of the node's own, and those of its class that
+        methods assign.
     """
     holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
-    names = frozenset(holder.__dict__) if written is None else written
+    names = written
+    if names is None:
+        names = frozenset(holder.__dict__) | capture.heap.objects.open_classes.stored_by(type(holder))
 
     def read(trapped: Any, name: str) -> Any:
         if name in names or (written is None and not name.startswith("_") and not hasattr(type(trapped), name)):

@@ -35,6 +35,7 @@ class OpenClasses:
         self._named: Set[str] = set()
         self._seen: Set[type] = set()
         self._counters: Dict[type, Set[str]] = {}               # of classes that stay whole
+        self._stored: Dict[type, Set[str]] = {}
         self._ran: Dict[types.CodeType, None] = {}
         self._before: List[Tuple[Any, Dict[str, Any]]] = []      # classes and members of enums, and their attributes
 
@@ -81,12 +82,19 @@ class OpenClasses:
         """Take note of a class whose methods run as Python in each run of the program."""
         if cls in self._counters:
             return
-        own = [base for base in cls.__mro__ if not is_library_class(base)]
+        own = _own_bases(cls)
         numbers = {name for base in own for name, value in vars(base).items() if type(value) in (int, float)}
-        stored = {name for base in own for method in vars(base).values() for name in _stored_by(method)}
         inherited = {name for base in cls.__mro__ if base not in own for name in vars(base)}
-        self._counters[cls] = numbers & stored - inherited
+        self._counters[cls] = numbers & self.stored_by(cls) - inherited
         self._check()
+
+    def stored_by(self, cls: type) -> Set[str]:
+        """The attributes that the methods of a class assign, of whatever; not those that making an object does."""
+        if cls not in self._stored:
+            self._stored[cls] = {step.argval for method in _methods(cls) if method.__name__ not in ("__init__", "__new__")
+                                 for code in _codes(method.__code__) for step in dis.get_instructions(code)
+                                 if step.opname == "STORE_ATTR"}
+        return self._stored[cls]
 
     def counters(self) -> Iterator[Tuple[type, Set[str]]]:
         """Of each class that stays whole, the numbers that its methods replace, but for those that converted code may read."""
@@ -103,7 +111,7 @@ class OpenClasses:
         for name in self._held.keys() & self._named:
             self._capture.abort(f"attribute {name!r} of class {self._held[name].__name__} is read, which may change")
         for cls, names in self._counters.items():
-            read = {name for code in self._ran for owner, name in _reads(code) if owner == cls.__name__} if names else names
+            read = {name for code in self._ran for name in _reads(code, cls)} if names else names
             for name in names & read:
                 self._capture.abort(f"attribute {name!r} of class {cls.__name__} is read, which its own methods change")
 
@@ -117,19 +125,30 @@ def _may_change(value: Any) -> bool:
     return isinstance(value, _CHANGEABLE) or is_of_user and not is_immutable(value)
 
 
-def _stored_by(method: Any) -> Iterator[str]:
-    """The attributes that a method assigns, of whatever; not those of a new object."""
-    function = getattr(method, "__func__", method)
-    if isinstance(function, types.FunctionType) and function.__name__ not in ("__init__", "__new__"):
-        for code in _codes(function.__code__):
-            yield from (step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR")
+def own_bases(cls: type) -> List[type]:
+    """A class and its bases, but for those of libraries."""
+    return [base for base in cls.__mro__ if not is_library_class(base)]
 
 
-def _reads(code: types.CodeType) -> Iterator[Tuple[str, str]]:
-    """Each name that code loads, with the attribute that it loads of it next."""
+def _own_bases(cls: type) -> List[type]:
+    """A class and its bases, but for those of libraries."""
+    return [base for base in cls.__mro__ if not is_library_class(base)]
+
+
+def _methods(cls: type) -> List[types.FunctionType]:
+    found = [getattr(item, "__func__", item) for base in _own_bases(cls) for item in vars(base).values()]
+    return [method for method in found if isinstance(method, types.FunctionType)]
+
+
+def _reads(code: types.CodeType, cls: type) -> Iterator[str]:
+    """The attributes that code may read of a class: all but those of another ``self``."""
+    is_own = any(code is method.__code__ for method in _methods(cls))
     for inner in _codes(code):
         steps = list(dis.get_instructions(inner))
-        yield from ((a.argval, b.argval) for a, b in zip(steps, steps[1:]) if b.opname == "LOAD_ATTR" and isinstance(a.argval, str))
+        yield from (b.argval for a, b in zip(steps, steps[1:])
+                    if b.opname in ("LOAD_ATTR", "LOAD_METHOD") and (is_own or a.argval != "self"))
+        if "getattr" in inner.co_names:
+            yield from (const for const in inner.co_consts if type(const) is str)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

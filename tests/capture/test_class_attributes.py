@@ -315,7 +315,41 @@ def counted_and_read(x):
     return CountingTanh().apply((x,))[0] * CountingTanh.calls
 
 
-@pytest.mark.parametrize("function, captures", [(counted, 1), (counted_and_read, None)], ids=["counted", "counted and read"])
+def read_of_the_function(x):
+    function = CountingTanh()
+    return function.apply((x,))[0] * function.calls
+
+
+def read_by_its_name(x):
+    return CountingTanh().apply((x,))[0] * getattr(CountingTanh, "calls")
+
+
+def read_under_another_name(x):
+    kind = CountingTanh
+    return kind().apply((x,))[0] * kind.calls
+
+
+class WithDefault(chainer.Function):
+    length = 0
+
+    def forward(self, inputs):
+        self.length = len(inputs[0])
+        return inputs[0] * 2,
+
+    def backward(self, inputs, grads):
+        return grads[0] * 2,
+
+
+def left_in_the_function(x):
+    function = WithDefault()
+    return function(x) * function.length
+
+
+READING = [counted_and_read, read_of_the_function, read_by_its_name, read_under_another_name, left_in_the_function]
+
+
+@pytest.mark.parametrize("function, captures", [(counted, 1), *((function, None) for function in READING)],
+                         ids=lambda item: getattr(item, "__name__", ""))
 def test_counters_of_functions_that_stay_whole(function, captures):
     results = []
     for compile in (lambda f: f, to_static):
