@@ -145,8 +145,10 @@ def _reads(code: types.CodeType, cls: type) -> Iterator[str]:
     is_own = any(code is method.__code__ for method in _methods(cls))
     for inner in _codes(code):
         steps = list(dis.get_instructions(inner))
-        yield from (b.argval for a, b in zip(steps, steps[1:])
-                    if b.opname in ("LOAD_ATTR", "LOAD_METHOD") and (is_own or a.argval != "self"))
+        for owner, step in zip(steps, steps[1:]):       # since Python 3.13, one step may load two names
+            names = owner.argval if type(owner.argval) is tuple else (owner.argval,)
+            if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and (is_own or names[-1:] != ("self",)):
+                yield step.argval
         if "getattr" in inner.co_names:
             yield from (const for const in inner.co_consts if type(const) is str)
 
