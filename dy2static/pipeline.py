@@ -20,7 +20,7 @@ from .errors import Dy2StaticError, InternalError
 from .heap.aborts import CaptureAborted
 from .heap.locations import error_location
 from .heap.wording import UNKNOWN
-from .ir.dims import SizeNeeded
+from .ir.size_needed import SizeNeeded
 from .options import ON_NUMPY, Options
 from .program.assemble import assemble
 from .program.backward import Batch, Target, compile_backward

@@ -30,7 +30,7 @@ from ..symbolic.elements import Flat
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.list_functions import of_array
-from ..symbolic.lists import as_staged, symbolic_items
+from ..symbolic.lists import as_staged, symbolic_items, uneven_items
 from ..symbolic.sizes import as_shape
 from ..symbolic.values import PARTS, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
@@ -252,7 +252,7 @@ class Calls:
         return value.as_array() if is_numpy and type(value) in PARTS else value
 
     def _numpy(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
-        if args and symbolic_items(args[0]) is not None:
+        if args and (uneven_items(args[0]) is not None or symbolic_items(args[0]) is not None):
             return of_array(self, function, *args, **kwargs)
         name = getattr(function, "__name__", "")
         if name == "argsort" and args:

@@ -89,14 +89,20 @@ class Draws:
         is_number = type(drawn) is SymbolicScalar and drawn.kind == "py_int"
         if bounds is None or not is_number and not (type(drawn) is SymbolicArray and drawn.dtype.kind in "iu"):
             return
+        args, kwargs = tuple(map(self._size_of, args)), {name: self._size_of(arg) for name, arg in kwargs.items()}
         plain = [item for arg in (*args, *kwargs.values()) for item in (arg if isinstance(arg, (list, tuple)) else (arg,))]
         if any(map(is_symbolic, plain)):
             return
         least, below = bounds(*args, **kwargs)
+        value = drawn.value if is_number else drawn.now()
+        self.capture.index_ranges.drawn(value, least, below)
         if type(least) is type(below) is int:
-            value = drawn.value if is_number else drawn.now()
-            self.capture.index_ranges.drawn(value, least, below)
             self.capture.number_bounds.note(value, (least, below - 1))
+
+    def _size_of(self, item: Any) -> Any:
+        """What the graph has for a size; anything else as it is."""
+        size = self.capture.expressions.size_of(item)
+        return item if size is None else size
 
     def draw_on_gpu(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from the generator of CuPy: typed by the same draw from one of NumPy's."""

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import collections
+import enum
 import math
 from dataclasses import dataclass, field
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..input_spec import Axis
 from ..ir.dims import Dim, Size, as_multiple
-from ..ir.size_symbols import FREE
+from ..ir.size_symbols import FREE, rest_of
 from .ragged_lists import Member
 
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.
@@ -37,6 +38,8 @@ class Restrictions:
     raised: those that are as large as those seen, nearly, in all calls to come.  exact: those that are as large, no less.
     multiples: those that are also multiples of what all seen are multiples of.
     fixed: those that are not free.  limits: those that are never above a number: where a table has so many rows.
+    steps: those that loops go over in steps of so many: there is a program for multiples of it, one for other sizes above it, and
+    one for sizes up to it.  apart: those of them of which the last step has two or more, where there is a part of one.
     """
 
     raised: Set[Axis] = field(default_factory=set)
@@ -44,11 +47,14 @@ class Restrictions:
     multiples: Set[Axis] = field(default_factory=set)
     fixed: Set[Axis] = field(default_factory=set)
     limits: Mapping[Axis, int] = field(default_factory=dict)
+    steps: Mapping[Axis, int] = field(default_factory=dict)
+    apart: Set[Axis] = field(default_factory=set)
 
     def joined(self, other: "Restrictions") -> "Restrictions":
         """These and those of the other one."""
         return Restrictions(self.raised | other.raised, self.exact | other.exact, self.multiples | other.multiples,
-                            self.fixed | other.fixed, {**self.limits, **other.limits})
+                            self.fixed | other.fixed, {**self.limits, **other.limits}, {**self.steps, **other.steps},
+                            self.apart | other.apart)
 
 
 class SizeHistory:
@@ -143,17 +149,27 @@ class FreeSizes:
         is_free = (self.dynamic and varies or (path, axis) in self.wanted) and (path, axis) not in self.restricted.fixed
         if not is_free or not least <= sizes[_NOW] <= self.restricted.limits.get((path, axis), sizes[_NOW]):
             return sizes[_NOW]
+        step, rest = self.restricted.steps.get((path, axis)), 2 if (path, axis) in self.restricted.apart else 1
+        kind = _kind(sizes[_NOW], step, rest)
+        if kind is _Kind.OTHER:
+            return sizes[_NOW]
+        near = {i: n for i, n in sizes.items() if _kind(n, step, rest) is kind}
         of_list = None if member is None else (member.lengths, member.place)
         alike = (size for size, others in self._symbols.items()
                  if self._lists[size] == of_list and all(others.get(i, n) == n for i, n in sizes.items()))
-        factor = _common_factor(sizes) if (path, axis) in self.restricted.multiples else 1
+        factor = _common_factor(near) if (path, axis) in self.restricted.multiples else 1
+        factor = step if kind is _Kind.WHOLE else factor                # type: ignore[assignment]
         least = -(-least // factor)
         if (path, axis) in self.restricted.raised:
             # a power of two, so that sizes that get smaller and smaller do not make a program each
-            least = max(min(sizes.values()) // factor, 1)
+            least = max(min(near.values()) // factor, 1)
             least = least if (path, axis) in self.restricted.exact else 1 << least.bit_length() - 1
         most = self.restricted.limits.get((path, axis))
-        name = f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2) + ("" if most is None else f"_upto{most // factor}")
+        if step is not None:
+            least = max(least, {_Kind.SMALL: least, _Kind.WHOLE: 2, _Kind.REST: step + 1}[kind])
+            most = min(step, step if most is None else most) if kind is _Kind.SMALL else most
+        name = f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2) + \
+            ("" if most is None else f"_upto{most // factor}") + f"_rest{rest}of{step}" * (kind is _Kind.REST)
         size = next(alike, factor * Dim(name))
         self._symbols.setdefault(size, {}).update(sizes)
         self._lists[size] = of_list
@@ -170,11 +186,21 @@ class FreeSizes:
 
         error: why the capture ended.  restricted: what is changed.  is_number_needed: nothing but the number of a size will do.
         """
+        steps = self._new_steps(getattr(error, "steps", {}))
+        if steps:
+            restricted.steps = {**restricted.steps, **steps}
+            return
+        axes = {axis for axis in self.needed(getattr(error, "sizes", ())) if _has_rest(self.free[axis]) and
+                axis not in self.restricted.apart}
+        if axes:
+            restricted.apart |= axes
+            return
         limits = self.new_limits(getattr(error, "limits", {}))
         if limits:
             restricted.limits = {**restricted.limits, **limits}
             return
         axes = self.needed(getattr(error, "sizes", ()))
+        is_number_needed |= not getattr(error, "sizes", ()) and not axes.isdisjoint(self.restricted.apart)
         restricted.raised |= axes
         axes = self._with_their_lists(axes, restricted.raised)
         restricted.raised |= axes
@@ -206,9 +232,32 @@ class FreeSizes:
                 found[axis] = most
         return found
 
+    def _new_steps(self, steps: Mapping[str, int]) -> Dict[Axis, int]:
+        """The steps of axes for those of symbols, for axes that have none yet."""
+        return {axis: steps[symbol] for axis, size in self.free.items() for symbol in size.symbols
+                if symbol in steps and axis not in self.restricted.steps and axis not in self.wanted}
+
     def needed(self, symbols: Sequence[str]) -> Set[Axis]:
         """The free axes that these symbols stand for; all of them if they stand for none."""
         return {axis for axis, size in self.free.items() if not set(size.symbols).isdisjoint(symbols)} or set(self.free)
+
+
+class _Kind(enum.Enum):
+    """What a size is to a loop that goes over it in steps: one step at the most, whole steps, or whole ones and a part of one."""
+
+    ANY, SMALL, WHOLE, REST, OTHER = range(5)
+
+
+def _kind(size: int, step: Optional[int], least: int) -> _Kind:
+    """least: of what such a part has."""
+    if step is None:
+        return _Kind.ANY
+    kind = _Kind.REST if size % step >= least else _Kind.OTHER if size % step else _Kind.WHOLE
+    return _Kind.SMALL if size <= step else kind
+
+
+def _has_rest(size: Any) -> bool:
+    return any(rest_of(symbol)[0] for symbol in size.symbols)
 
 
 def _is_no_power(size: int) -> bool:

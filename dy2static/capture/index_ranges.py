@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Container, Dict, NamedTuple, Optional, Se
 import numpy as np
 
 from ..ir.devices import is_gpu
-from ..ir.dims import less
+from ..ir.dims import Dim, less
 from ..ir.graph import Node, Value
+from ..ir.size_bounds import not_below
 from ..ir.template import AT, is_window
 from ..ir.types import Tensor
 from ..record.guards import IndicesInRange
 from ..runtime.guard_tests import outside
 from ..runtime.host_calls import Hole
 from ..symbolic.least_numbers import Least
+from ..symbolic.sizes import sizes
 from ..symbolic.values import SymbolicScalar
 from .value_enumeration import producer
 
@@ -93,7 +95,7 @@ class IndexRanges:
 
     def drawn(self, value: Value, least: Any, below: Any) -> None:
         """An array of whole numbers is drawn from these bounds, if they are known."""
-        if type(least) is type(below) is int and least >= 0:
+        if type(least) is int and least >= 0 and (type(below) is int or isinstance(below, Dim)):
             self.below[value] = below
 
     def _below(self, value: Value) -> Any:
@@ -113,10 +115,38 @@ class IndexRanges:
                 below = self._below(operands[entry.index])
                 if below is None or axis == len(shape) or less(shape[axis], below) is not False:
                     return False
-            elif entry is not None and type(entry) not in (int, slice) or type(entry) is slice and _has_holes(entry):
+            elif entry is not None and type(entry) not in (int, slice) or \
+                    type(entry) is slice and not self._has_known_ends(entry, operands):
                 return False
             axis += entry is not None
         return True
+
+    def _has_known_ends(self, span: slice, operands: Sequence[Value]) -> bool:
+        """Whether a slice is one by ints and sizes of arrays."""
+        return all(type(end) is not Hole or operands[end.index] in self.capture.dimensions for end in (span.start, span.stop)) and \
+            type(span.step) is not Hole
+
+    def inside(self, items: Sequence[Any], sizes: Sequence[Any]) -> Any:
+        """The first of two numbers, which counts with a loop and is never above a size, or the other one; None for others."""
+        if len(items) != 2:
+            return None
+        for number, size in ((items[0], sizes[1]), (items[1], sizes[0])):
+            multiple = self.multiples.get(number.value) if type(number) is SymbolicScalar and number.text is None else None
+            if multiple is not None and size is not None and not_below(size, self._highest(multiple)):
+                return number
+        return None
+
+    def _highest(self, multiple: Multiple) -> Any:
+        """What a number that counts with a loop is never above; it does not count down."""
+        return max(multiple.scale, 0) * (self.places[multiple.place] - 1) + multiple.more
+
+    def count_between(self, start: Value, stop: Value, size: Any) -> Optional[int]:
+        """How many places are from one number to another, if both count with a loop, and stay in an axis of this size."""
+        first, last = self.multiples.get(start), self.multiples.get(stop)
+        if first is None or last is None or first.place is not last.place or first.scale != last.scale or first.scale < 0:
+            return None
+        count = last.more - first.more
+        return count if count > 0 and first.more >= 0 and not_below(size, self._highest(last)) else None
 
     def rows_at(self, array: Any, key: Any) -> Any:
         """``array[i:i + n]`` in a loop over every n-th ``i``; NotImplemented for everything else."""
@@ -128,9 +158,10 @@ class IndexRanges:
             return NotImplemented
         count, size, end = self.places[start.place], start.scale, start.scale * self.places[start.place] + start.more
         shape = array.type.shape
-        if not shape or not all(type(n) is int for n in (*shape, count)) or size <= 0 or not 0 <= start.more <= end <= shape[0]:
+        if not shape or size <= 0 or start.more < 0 or not (not_below(end, start.more) and not_below(shape[0], end)):
             return NotImplemented
-        rows = array[start.more:end].reshape(count, size, *shape[1:])
+        count, end, *others = sizes(self.capture, (count, end, *shape[1:]))
+        rows = array[start.more:end].reshape(count, size, *others)
         return rows[SymbolicScalar(self.capture, "py_int", value=start.place)]
 
     def entered(self, value: Value, source: Any, array: np.ndarray) -> None:
@@ -174,8 +205,6 @@ class IndexRanges:
         return value
 
 
-def _has_holes(bounds: slice) -> bool:
-    return any(type(bound) is Hole for bound in (bounds.start, bounds.stop, bounds.step))
 
 
 def _is_call_from_first(node: Node) -> bool:

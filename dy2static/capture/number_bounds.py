@@ -83,6 +83,9 @@ _SAME = frozenset(("py_int", "int", "within", "item", "getitem", "astype", "cast
 
 _DEEPEST = 16
 
+#: No array has so many elements.
+_LARGEST = 1 << 62
+
 
 class NumberBounds:
     """The bounds of numbers of one capture."""
@@ -144,6 +147,9 @@ class NumberBounds:
             return (item, item) if math.isfinite(item) else None
         if not isinstance(item, Value):
             return None
+        low, high = bounds_of(self.capture.dimensions[item]) if item in self.capture.dimensions else (None, None)
+        if low is not None:
+            return low, _LARGEST if high is None else high
         least = self.capture.index_ranges.least.get(item)
         if item in self._known or least is None:
             return self._known.get(item)

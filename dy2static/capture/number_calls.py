@@ -81,6 +81,9 @@ class NumberCalls:
         if None not in sizes and not of_numpy and any(isinstance(n, Dim) for n in sizes):
             size = reduce(maximum if function is max else minimum, sizes)
             return Size(self.capture, size) if isinstance(size, Dim) else size
+        inside = self.capture.index_ranges.inside(items, sizes) if function is min else None
+        if inside is not None:
+            return inside
         if not kwargs and len(items) > 1 and _are_expressions(items):
             return self.capture.expressions.function_of_numbers(function, tuple(items))
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):

@@ -61,7 +61,7 @@ def is_of_python(function: Any) -> bool:
 
 def may_do_more(item: Any) -> bool:
     """Whether this is, or holds, a function that may do more than compute: a function of NumPy's would call it in trials, too."""
-    if type(item) in (tuple, list) or type(item) is StagedList and item.symbolic is None:
+    if type(item) in (tuple, list) or type(item) is StagedList and item.is_plain:
         return any(map(may_do_more, item))
     if type(item) is dict:
         return any(map(may_do_more, item.values()))

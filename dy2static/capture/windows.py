@@ -109,6 +109,9 @@ def _window(capture: Capture, entry: Any, size: Any) -> Optional[Window]:
     if not _is_of_run(entry) or size is None:
         return None
     ends = [_value(entry.start), _value(entry.stop)]
+    count = capture.index_ranges.count_between(*ends, size)
+    if count is not None:
+        return Window(entry, count)
     (of_start, before), (of_stop, behind) = [_moved(capture, end) for end in ends]
     count = behind - before
     below = capture.index_ranges.places.get(ends[0])

@@ -12,6 +12,7 @@ from ..ir.dims import Dim, less
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..ir.size_bounds import maximum
+from ..ir.size_needed import SizeNeeded
 from ..ir.types import Tensor, dims_in
 from ..passes.effects import has_effect
 from ..runtime import dy
@@ -62,7 +63,27 @@ class Loops:
 
     def for_(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],
              stop: Optional[Callable[..., Any]]) -> Tuple:
-        """``for`` over something of which only the run knows the length: a ``while`` over the places."""
+        """``for`` over something of which only the run knows the length: a ``while`` over the places.
+
+        A last step that is another one than the others comes behind that loop.
+        """
+        found = sequence.split() if isinstance(sequence, Parts) else None
+        if found is not None:
+            whole, last = found
+            state = state if whole is None else self.for_(whole, body, state, names, stop)
+            if stop is None:
+                return body(last, *state)       # type: ignore[no-any-return]
+            return dy.cond(dy.not_(stop(*state)), functools.partial(body, last), _unchanged, state, names=names)
+        steps = sequence.steps if isinstance(sequence, Parts) else {}
+        try:
+            return self._over_places(sequence, body, state, names, stop)
+        except (CaptureAborted, SizeNeeded) as error:
+            if not steps or getattr(error, "final", False):
+                raise
+        raise SizeNeeded("whether a loop has a last step that is a part of one", sum(map(Dim, steps)), steps=steps)
+
+    def _over_places(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],
+                     stop: Optional[Callable[..., Any]]) -> Tuple:
         test, step = functools.partial(_has_more, sequence, stop), functools.partial(_step, sequence, body)
         return dy.while_(test, step, (0, *state), names=("the place in a list", *names))[1:]
 
@@ -85,9 +106,29 @@ class Loops:
         if self._begins(test, state):
             has_run = test.args[1] is None          # type: ignore[attr-defined]  # no `break` can end it before its first iteration
             found = self.attempted(lambda: self._carried(again, test, body, state, names, has_run), (state, test, body))
-            return dy.while_(test, body, body(*state), names=names) if found is None else found
+            return self._after_first(test, body, state, names) if found is None else found
         with self.staging.path.joining():
             return self._carried(again, test, body, state, names)
+
+    def _after_first(self, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+        """What a loop leaves whose first iteration is written out.  What that reports, the others report over it."""
+        known, before = self.capture.reports, len(self.capture.reports.made)
+        state = body(*state)
+        reports = known.made[before:]
+        if not reports or not _is_for(test) or test.args[1] is not None:        # type: ignore[attr-defined]
+            return dy.while_(test, body, state, names=names)
+        if not self._begins(test, state):
+            length = known_length(test.args[0])                                 # type: ignore[attr-defined]
+            raise SizeNeeded("whether a loop has a second iteration", self.capture.expressions.size_of(length))
+
+        def reporting(*inner: Any) -> Tuple:
+            with known.in_iteration(reports) as made:
+                after = body(*inner[:-1])
+            return (*after, known.values_of(made))
+        given, names = (*state, known.values_of(reports)), (*names, "what is reported")
+        *found, values = self._carried(None, test, reporting, given, names, has_run=True)
+        known.repeat(reports, values)
+        return tuple(found)
 
     def _begins(self, test: Callable, state: Tuple) -> bool:
         """Whether a ``for`` has another iteration for all sizes of what it is over: that is no decision."""
@@ -300,6 +341,10 @@ def _contents(test: Callable) -> List[Any]:
     sequence = test.args[0]                             # type: ignore[attr-defined]
     found = [symbolic_items(each) for each in (sequence.over if isinstance(sequence, Parts) else (sequence,))]
     return [items and items.value for items in found]
+
+
+def _unchanged(*state: Any) -> Tuple:
+    return state
 
 
 def _has_more(sequence: Any, stop: Any, place: Any, *state: Any) -> Any:

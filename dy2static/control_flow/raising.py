@@ -14,7 +14,7 @@ from ..heap.aborts import CaptureAborted
 from ..heap.locations import OURS, is_user_code
 from ..heap.wording import names_ours
 from ..ir.building import Builder
-from ..ir.dims import SizeNeeded
+from ..ir.size_needed import SizeNeeded
 from ..ir.types import Scalar
 from ..runtime import dy
 from ..symbolic.lists import StagedList

@@ -13,7 +13,7 @@ from ..errors import InternalError
 from ..heap.aborts import CaptureAborted
 from ..heap.global_state_guard import undisturbed
 from ..input_spec import free_axes
-from ..ir.dims import SizeNeeded
+from ..ir.size_needed import SizeNeeded
 from ..options import Options
 from ..runtime.ledger import Bill
 from ..runtime.program import Program

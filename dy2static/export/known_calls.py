@@ -8,10 +8,11 @@ from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tup
 import numpy as np
 
 from ..ir.building import Builder
-from ..ir.dims import Size, SizeNeeded
+from ..ir.dims import Size
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import Run, interpret_node
 from ..ir.op import OPS
+from ..ir.size_needed import SizeNeeded
 from ..ir.types import Tensor
 from ..library_facts.by_name import known_as
 from ..lowering.numpy.legalize import CALLS

@@ -8,27 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from .size_symbols import at_least, at_most
+from .size_symbols import at_least, at_most, least_rest
 
 #: What a size in a shape is.
 Size = Union[int, "Dim"]
 #: A product of atoms: the atoms in order, repeated as often as their power.
 _Monomial = Tuple["_Atom", ...]
-
-
-class SizeNeeded(BaseException):
-    """Whether something is as in the call that is captured depends on a size of the caller's arrays: it cannot be left open.
-
-    BaseException, so that no code of the user's takes it for an error of its own.
-    sizes: the symbols.  limits: for some of them a number, below which the answer may not depend on it.
-    """
-
-    def __init__(self, what: str, size: "Dim", limits: Mapping[str, int] = MappingProxyType({})):
-        super().__init__(f"{what} depends on a size that is not fixed")
-        self.sizes, self.limits = size.symbols, limits
 
 
 class _Atom:
@@ -202,6 +189,8 @@ def floordiv(a: Size, b: Size) -> Size:
             whole[()] = whole.get((), 0) + constant // b
             rest[()] = constant % b
         remainder = _from_terms(rest)
+        if constant and constant % b == b - 1 and _least_rest(remainder - constant % b, b):
+            return _from_terms(whole) + floordiv(remainder - constant % b, b) + 1       # (n + 1) // 2 of an odd n
         if b > 0 and isinstance(remainder, Dim) and all(factor < 0 for monomial, factor in rest.items() if monomial):
             return _from_terms(whole) - floordiv(b - 1 - remainder, b)      # -n // 4 becomes -((n + 3) // 4), which is above zero
         inner = remainder // b if isinstance(remainder, int) else _from_atom(_Atom("//", (remainder, b)))
@@ -348,11 +337,18 @@ def _bound_without_quotients(size: Dim) -> Optional[int]:
     for monomial, factor in size._terms:
         if monomial in quotients:
             numerator, divisor = quotients[monomial].args
-            relaxed += factor * (scale // divisor) * (numerator if factor < 0 else numerator - divisor + 1)
+            rest = _least_rest(numerator, divisor) if factor < 0 else divisor - 1
+            relaxed += factor * (scale // divisor) * (numerator - rest)
         else:
             relaxed += _from_terms({monomial: factor * scale})
     bound = _lower_bound(relaxed)
     return None if bound is None else -(-bound // scale)
+
+
+def _least_rest(size: Size, divisor: int) -> int:
+    """What a symbol leaves by a number, at least; 0 for other sizes."""
+    symbol, factor = as_multiple(size) or ("", 1)
+    return least_rest(symbol, divisor) if factor == 1 else 0
 
 
 def _bound_from_least(size: Dim) -> Optional[int]:

@@ -20,6 +20,13 @@ def limits_in(sizes: Iterable[Size]) -> Dict[str, int]:
     return {symbol: number for symbol, number in found.items() if symbol.startswith(FREE)}
 
 
+def divisors_in(size: Size) -> Dict[str, int]:
+    """The numbers by which a size of the caller's arrays is divided, with or without something added: one for each symbol."""
+    atoms = [atom for monomial, _ in size._terms for atom in monomial if atom.kind == "//"] if isinstance(size, Dim) else []
+    return {symbol: atom.args[1] for atom in atoms if isinstance(atom.args[0], Dim) and isinstance(atom.args[1], int)
+            for symbol in atom.args[0].symbols if symbol.startswith(FREE) and atom.args[1] > 1}
+
+
 def bounds_of(size: Size) -> Tuple[Optional[int], Optional[int]]:
     """A number that a size is never below, and one that it is never above; None for what is not known."""
     above = _lower_bound(-size)

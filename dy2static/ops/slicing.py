@@ -5,10 +5,11 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, SizeNeeded, less
+from ..ir.dims import Dim, less
 from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
 from ..ir.size_bounds import maximum, minimum, not_negative
+from ..ir.size_needed import SizeNeeded
 from ..ir.size_symbols import FREE
 from ..ir.template import AT, count_numbers, index_source, is_window
 from ..ir.types import Tensor, Type

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.devices import is_gpu, number_of
 from ..ir.dims import Size, as_multiple
-from ..ir.size_symbols import at_least, at_most
+from ..ir.size_symbols import at_least, at_most, rest_of
 from ..ir.size_texts import divided_text
 from ..lowering.opaque import relied_on
 from ..native import kept
@@ -155,7 +155,9 @@ class Guards:
         self.sizes.add(symbol)
         is_no_multiple = "" if factor == 1 else f"{text} % {factor} or "
         is_too_large = "" if at_most(symbol) is None else f" or {symbol} > {at_most(symbol)}"
-        return f"{is_no_multiple}({symbol} := {divided_text(text, factor)}) < {at_least(symbol)}{is_too_large}"
+        rest, step = rest_of(symbol)
+        has_no_rest = f" or {symbol} % {step} < {rest}" if rest else ""
+        return f"{is_no_multiple}({symbol} := {divided_text(text, factor)}) < {at_least(symbol)}{is_too_large}{has_no_rest}"
 
     def fail(self) -> str:
         """The statement where a guard fails."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..backends.extents import symbol_sources
 from ..errors import Dy2StaticError, InternalError, LoadError, Location, SaveError
-from ..ir.dims import SizeNeeded
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
+from ..ir.size_needed import SizeNeeded
 from ..ir.sizes_read import dims_of, made_symbols
 from ..ir.verify import verify
 from ..record.documents import entry, need

@@ -32,7 +32,7 @@ from ..heap.locations import error_location
 from ..heap.reads import noting_reads, place_of
 from ..heap.wording import in_users_words
 from ..input_spec import Axis, InputSpec, free_axes
-from ..ir.dims import SizeNeeded
+from ..ir.size_needed import SizeNeeded
 from ..record.guards import EqualsMatch
 from ..record.inputs import ObjectInput
 from ..record.outcome import Outcome

@@ -23,7 +23,7 @@ from ..runtime import dy
 from ..runtime.host_calls import EmptyCall, EmptyStack
 from ..threads.quiet import quiet
 from .known_texts import SymbolicText
-from .lists import Items, StagedList, symbolic_items
+from .lists import Items, StagedList, symbolic_items, uneven_items
 from .sequences import PARTING, Parts, Rows
 from .sizes import Size
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -38,6 +38,9 @@ def length(calls: Calls, function: Callable, value: Any) -> Any:
         return _own_length(kind.__len__(value))
     if kind is StagedList and value.slots is not None:
         return value.slots.size
+    uneven = uneven_items(value)
+    if uneven is not None:
+        return uneven.length
     items = symbolic_items(value)
     if items is not None:
         return items.length
@@ -78,6 +81,9 @@ def stack(calls: Calls, function: Callable, xs: Any, axis: int = 0) -> Any:
 
 def concat(calls: Calls, function: Callable, xs: Any, axis: int = 1) -> Any:
     """``F.concat``."""
+    uneven = uneven_items(xs)
+    if uneven is not None:
+        return calls.native(function)([_joined(uneven.items, axis, function, True), *uneven.rest], axis=axis)
     items = symbolic_items(xs)
     return calls.native(function)(xs, axis=axis) if items is None else _joined(items, axis, function, True)
 
@@ -101,6 +107,9 @@ def _joined(items: Items, axis: Any, function: Callable, along: bool) -> Any:
 
 def vstack(calls: Calls, function: Callable, xs: Any) -> Any:
     """``F.vstack``."""
+    uneven = uneven_items(xs)
+    if uneven is not None and _ndim(uneven.items) > 1:
+        return concat(calls, F.concat, xs, 0)
     items = symbolic_items(xs)
     ndim = 0 if items is None else _ndim(items)
     return calls.native(function)(xs) if items is None else _joined(items, 0, function if ndim else F.stack, ndim > 1)
@@ -140,6 +149,11 @@ def called(calls: Calls, items: Items, function: Callable) -> Any:
 
 def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: Any) -> Any:
     """A function of NumPy's on a list: on the array that NumPy makes of it, which is one of floats where it is empty."""
+    uneven = uneven_items(xs)
+    if uneven is not None and uneven.items.kind == "array" and function in (np.concatenate, np.vstack) and "out" not in options:
+        whole = SymbolicArray(calls.capture, stacked(uneven.items, 0, function))
+        whole = calls.capture.numpy.call(function, (whole, *rest), options)
+        return calls.capture.numpy.call(function, ([whole, *uneven.rest], *rest), options)
     capture, items = calls.capture, symbolic_items(xs)
     assert items is not None
     name = getattr(function, "__name__", "")

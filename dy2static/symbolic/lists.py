@@ -14,11 +14,11 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.size_bounds import is_positive, not_below
 from ..ir.types import Type
-from .assigned import Assigned
 from .kinds import describe, number_kind
+from .list_holding import Holding
 from .list_lengths import END, Length, is_end, together
 from .list_methods import refuse_methods
-from .slots import Slots
+from .uneven import Uneven, may_follow
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -217,7 +217,7 @@ def refuse_mixed(capture: CaptureContext, items: Items, other: Items) -> None:
                   because=items)
 
 
-class StagedList(list):
+class StagedList(Holding):
     """A list made by converted code: a list, until a decision on array values makes its length unknown."""
 
     def __init__(self, capture: CaptureContext, items: Iterable[Any]):
@@ -232,32 +232,14 @@ class StagedList(list):
         if slots is not None:
             self.hold(slots.owner.whole(slots))
         first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
+        if type(first) is Uneven:
+            refuse_mixed(self.capture, first.items, describe_item(self.capture, first.rest[0]))
         return first if type(first) is Items else None
 
     @property
-    def slots(self) -> Optional[Slots]:
-        """The items, if some may not be assigned yet."""
-        first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
-        if type(first) is Slots and first.is_complete:
-            self.hold(first.owner.whole(first))
-            return None
-        return first if type(first) is Slots else None
-
-    @property
-    def assigned(self) -> Optional[Assigned]:
-        """What was assigned since the list was last read."""
-        first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
-        return first if type(first) is Assigned else None
-
-    def settle(self) -> None:
-        """Let what was assigned be items like others; where not all items are assigned yet, they wait."""
-        assigned = None if self.slots is not None else self.assigned
-        if assigned is not None:
-            list.__setitem__(self, slice(None), assigned.owner.settled(assigned))
-
-    def hold(self, items: Any) -> None:
-        """Let these be the contents."""
-        list.__setitem__(self, slice(None), [items])
+    def is_plain(self) -> bool:
+        """Whether this is a list like others, of a known length."""
+        return self.uneven is None and self.symbolic is None
 
     def __len__(self) -> int:
         assigned = self.assigned
@@ -278,12 +260,16 @@ class StagedList(list):
         list.__setitem__(self, index, item)
 
     def append(self, item: Any) -> None:
-        items = self.symbolic
+        uneven = self.uneven
+        items = self.symbolic if uneven is None else uneven.items
         if items is None:
             list.append(self, item)
             return
         part = describe_item(self.capture, item)
-        if part.kind != items.kind or part.elem != items.elem:
+        if (uneven is not None or part.elem != items.elem) and may_follow(items, part):
+            self.hold(Uneven(items, (item,)) if uneven is None else uneven.followed_by(item))
+            return
+        if uneven is not None or part.kind != items.kind or part.elem != items.elem:
             refuse_mixed(self.capture, items, part)
         value, = self.capture.builder.add(OPS["list_append"], (items.value, part.value), {}, name="items")
         length, more = items.count
@@ -357,6 +343,9 @@ class StagedList(list):
         slots = self.slots
         if slots is not None and type(index) is not slice:
             return slots.owner.get(slots, index)
+        found = NotImplemented if self.uneven is None else self.uneven.item(index)
+        if found is not NotImplemented:
+            return found
         items = self.symbolic
         if items is not None:
             return items.item(index)
@@ -387,6 +376,11 @@ def symbolic_items(value: Any) -> Optional[Items]:
     """The contents of a list of unknown length; None for anything else."""
     value = as_staged(value)
     return value.symbolic if type(value) is StagedList else None
+
+
+def uneven_items(value: Any) -> Optional[Uneven]:
+    """The contents of a list whose last items have other shapes; None for anything else."""
+    return value.uneven if type(value) is StagedList else None
 
 
 # Joins and loops --------------------------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ class Snapshot:
         found: Dict[Place, Any] = {}
         for key, (item, before) in self._bases().items():
             now = contents_of(item)
-            if type(item) is StagedList and item.slots is None and (item.symbolic is not None or len(before) != len(now)):
+            is_open = type(item) is StagedList and item.slots is None and item.uneven is None
+            if is_open and (item.symbolic is not None or len(before) != len(now)):
                 if not Contents(now).same(Contents(before)):
                     found[key, WHOLE] = Contents(now)
             elif isinstance(item, list):

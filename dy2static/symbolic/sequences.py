@@ -1,15 +1,16 @@
 """Sequences of which only the run knows how long they are, and that a ``for`` goes over: ranges, the rows of an array."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import chainer
 import chainer.functions as F
 
 from ..capture_context import Calls, CaptureContext
 from ..heap.stand_ins import stands_for
-from ..ir.dims import Dim
-from ..ir.size_bounds import not_below
+from ..ir.dims import Dim, as_multiple, equal
+from ..ir.size_bounds import bounds_of, divisors_in, not_below
+from ..ir.size_symbols import FREE, least_rest
 from .kinds import number_kind
 from .size_trials import without_sizes
 from .sizes import Size
@@ -30,6 +31,18 @@ class Parts:
     is_iterator = is_used = False
     #: What can change in what it goes over.
     over: Any = ()
+
+    def split(self) -> "Optional[Tuple[Optional[Parts], Any]]":
+        """All items but the last, and the last one, if that is another step of a range than the others; None otherwise.
+
+        Where there is certainly one item only, there are no others.
+        """
+        return None
+
+    @property
+    def steps(self) -> Dict[str, int]:
+        """The symbols of sizes of which it should be known whether they are multiples of the step of a range, with that step."""
+        return {}
 
     def begin(self) -> "Parts":
         """The sequence, at the start of a ``for``."""
@@ -59,13 +72,40 @@ class Range(Parts):
         self.start, self.stop, self.step = start, stop, step
 
     @property
-    def length(self) -> Any:
-        """How many numbers there are."""
+    def _way(self) -> Any:
+        """From the start to the stop."""
         start, stop = [found if found is not None else bound for bound, found in zip(
             (self.start, self.stop), map(self.capture.expressions.size_of, (self.start, self.stop)))]
-        way = stop - start if self.step > 0 else start - stop
+        return stop - start if self.step > 0 else start - stop
+
+    @property
+    def length(self) -> Any:
+        """How many numbers there are."""
+        way = self._way
         found = way if abs(self.step) == 1 else (way + abs(self.step) - 1) // abs(self.step)
         return Size(self.capture, found).number if isinstance(found, Dim) else found
+
+    def split(self) -> Optional[Tuple[Optional[Parts], Any]]:
+        way = self._way
+        if self.step > 0 and isinstance(way, Dim) and bounds_of((way + self.step - 1) // self.step) == (1, 1):
+            return None, self.start
+        is_counted = self.step == 1 and any([equal(way - 1, Dim(symbol) // divisor) and least_rest(symbol, divisor)
+                                             for symbol, divisor in divisors_in(way).items()])
+        if not is_counted and (self.step <= 1 or not isinstance(way, Dim) or equal(way % self.step, 0) is not False):
+            return None
+        last = way + self.start - 1 if is_counted else way // self.step * self.step + self.start
+        if not isinstance(last, Dim):
+            return Range(self.capture, self.start, last, self.step), last
+        size = last if type(last) is Size else Size(self.capture, last)
+        return Range(self.capture, self.start, size.number, self.step), size
+
+    @property
+    def steps(self) -> Dict[str, int]:
+        if self.step == 1:
+            return {symbol: divisor for symbol, divisor in divisors_in(self._way).items() if not least_rest(symbol, divisor)}
+        symbol, factor = as_multiple(self._way) or ("", 1)
+        is_open = self.step > 1 and factor == 1 and equal(self._way % self.step, 0) is None
+        return {symbol: self.step} if symbol.startswith(FREE) and is_open else {}
 
     def __getitem__(self, place: Any) -> Any:
         if type(place) is slice:
@@ -74,7 +114,7 @@ class Range(Parts):
             return Range(self.capture, self.stop - self.step, self.start - self.step, -self.step)
         if self.step == 1 and type(self.start) is int and self.start == 0:
             return place
-        found, (start, stop) = self.start + place * self.step, map(self.capture.expressions.size_of, (self.start, self.stop))
+        found, (start, stop) = place * self.step + self.start, map(self.capture.expressions.size_of, (self.start, self.stop))
         if self.step == -1 and start is not None:
             note_mirrored(self.capture, found, place, start + 1)
         if type(found) is SymbolicScalar and None not in (start, stop) and not_below(start if self.step > 0 else stop + 1, 0):
@@ -145,6 +185,19 @@ class Numbered(Parts):
     def length(self) -> Any:
         """How many there are."""
         return self.parts.length
+
+    def split(self) -> Optional[Tuple[Optional[Parts], Any]]:
+        found = self.parts.split()
+        if found is None:
+            return None
+        whole, last = found
+        if whole is None:
+            return None, (self.start, last)
+        return Numbered(self.capture, whole, self.start), (whole.length + self.start, last)
+
+    @property
+    def steps(self) -> Dict[str, int]:
+        return self.parts.steps         # type: ignore[no-any-return]
 
     def __getitem__(self, place: Any) -> Any:
         return place + self.start if self.start else place, self.parts[place]

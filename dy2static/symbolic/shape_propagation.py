@@ -33,11 +33,13 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
         return types[args[0].index]
     if getattr(function, "__name__", "") == "reshape" and not kwargs:
         return _reshaped(*fill(args, [t if isinstance(t, Dim) else Value(t) for t in types]))
-    if not isinstance(function, Hashable) or function not in _BY_RULE:
+    if not isinstance(function, Hashable) or function not in _BY_RULE and function is not np.concatenate:
         return None
     filled = fill(args, [t if isinstance(t, Dim) else Value(t) for t in types])
     if function in _DIAGONALS or function is np.delete:
         return _part(function, *filled, **kwargs)
+    if function is np.concatenate:
+        return _joined(*filled, **kwargs)
     if function is operator.getitem and isinstance(filled[0], Value) and _is_basic(filled[1]):
         index = filled[1] if isinstance(filled[1], tuple) else (filled[1],)
         op, of = OPS["getitem"], filled[0].type
@@ -62,6 +64,21 @@ def _reshaped(x: Any, *shape: Any) -> Any:
     except (TypeError, ValueError):
         return None
     return found if equal(math.prod(found.shape), math.prod(x.shape)) else None
+
+
+def _joined(arrays: Any, axis: Any = 0, **options: Any) -> Any:
+    """The type of arrays that are joined; None where other sizes than those along the axis are not certain to be equal."""
+    arrays = arrays if type(arrays) in (list, tuple) else ()
+    parts = [x.type for x in arrays if isinstance(x, Value) and isinstance(x.type, Tensor)]
+    if len(parts) < max(len(arrays), 1) or type(axis) is not int or options or len({t.ndim for t in parts}) > 1 or \
+            not -parts[0].ndim <= axis < parts[0].ndim:
+        return None
+    axis %= parts[0].ndim
+    shape = list(parts[0].shape)
+    if not all(i == axis or equal(t.shape[i], n) for t in parts for i, n in enumerate(shape)):
+        return None
+    shape[axis] = sum([t.shape[axis] for t in parts])
+    return Tensor(tuple(shape), np.result_type(*[t.dtype for t in parts]))
 
 
 def _part(function: Callable, x: Any, *rest: Any, **named: Any) -> Any:

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..capture_context import CaptureContext
 from ..heap.wording import UNSURE_SIZES
-from ..ir.dims import Dim, SizeNeeded, evaluate
+from ..ir.dims import Dim, evaluate
 from ..ir.shapes import evaluate_shape
 from ..ir.size_bounds import limits_in
-from ..ir.size_symbols import FREE, at_least, at_most
+from ..ir.size_needed import SizeNeeded
+from ..ir.size_symbols import FREE, at_least, at_most, rest_of
 from ..ir.types import Dynamic, Scalar, Tensor, dims_in
 from .shape_propagation import follows, result_of
 from .sizes import Shape, Size
@@ -57,6 +58,9 @@ def _tried(trial: int, more: int, symbol: str) -> int:
     if trial == least == 1:
         return 1
     size = max(trial, 3 if trial == 1 else 0) + more + max(least - 2, 0)
+    rest, step = rest_of(symbol)
+    if rest:                                            # the least of it may be one: that is tried as well
+        return size - size % step + step + rest if trial == 1 or size % step < rest else size
     if most is None or size <= most:
         return size
     count = most + 1 - least

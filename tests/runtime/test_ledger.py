@@ -8,7 +8,7 @@ from against_eager import array, variable
 
 from dy2static import FallbackWarning, pipeline, to_static
 from dy2static.dispatch.sizes import Captures
-from dy2static.ir.dims import SizeNeeded
+from dy2static.ir.size_needed import SizeNeeded
 from dy2static.options import DEFAULTS
 from dy2static.record.paths import Argument, Sources
 from dy2static.runtime.ledger import Clock, Ledger

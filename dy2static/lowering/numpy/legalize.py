@@ -9,8 +9,8 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence
 import numpy as np
 
 from ...ir.building import Builder, building, constant
-from ...ir.dims import SizeNeeded
 from ...ir.graph import Graph, Node, Value
+from ...ir.size_needed import SizeNeeded
 from ...ir.types import Scalar, Tensor
 from ...ops import scalar
 from ...ops.creation import full
