@@ -118,6 +118,11 @@ def parity(x):
     return x * 2 if len(x) % 2 == 0 else x - len(x) % 2
 
 
+def ends(x):
+    """Places that are zero in arrays of one row."""
+    return x[-1] * 2, F.flip(x, 0) + x[::-1], F.concat([x[-1:], x[:1]], axis=0)
+
+
 def weighted(x):
     """One weight for each image, where images may be so small that nothing is repeated."""
     x = F.average_pooling_2d(x, 3, 2, 1)
@@ -208,6 +213,7 @@ PROGRAMS = {
     "windows": (lambda: windows, [InputSpec([None])], False, [(float_array(n),) for n in (9, 4)]),
     "apart": (lambda: apart, [InputSpec([None])] * 5, False, [[float_array(n) for n in (300, 301, 302, 303, 304)]]),
     "parity": (lambda: parity, [FREE], False, [(float_array(n, 4),) for n in (4, 5)]),
+    "ends": (lambda: ends, [FREE], False, [(float_array(n, 4),) for n in (1, 2, 5)]),
     "weighted": (lambda: weighted, [InputSpec([None, 3, None, None])], False, [
         (float_array(2, 3, *size),) for size in ((5, 4), (2, 3), (2, 2))]),
     "hashed": (lambda: hashed, [InputSpec([None, 3], "int32")], False, [(np.arange(3 * n).reshape(n, 3).astype("i") * 77 - 99,) for n in (1, 4)]),

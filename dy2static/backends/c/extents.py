@@ -1,6 +1,7 @@
 """Sizes that only the run knows, in C functions: which of them have their numbers when."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Collection, List, Set
 
 from ...ir.dims import Dim
@@ -17,21 +18,24 @@ def is_grown(value: Value, made: Collection[str]) -> bool:
 class Sizes:
     """Which sizes of a graph have their numbers by now; those of arrays without elements are left to NumPy.
 
-    made: the symbols that the function itself finds out.  unchecked: sizes that have to be above zero; numbers that are computed
-    from sizes, such as ``len(x) % 2``, need not be.
+    made: the symbols that the function itself finds out.  unchecked: sizes that have to be above zero, and places, such as that of
+    the last row, which may be zero; numbers that are computed from sizes, such as ``len(x) % 2``, may be any.
     """
 
     def __init__(self, graph: Graph):
         self.known = {value.type.symbol for value in graph.inputs if isinstance(value.type, Extent)}
-        self.unchecked = {dim for node in graph.walk() if node.op.name != "dimension" for dim in dims_of(node)}
+        nodes = [node for node in graph.walk() if node.op.name != "dimension"]
+        self.unchecked = {dim for node in nodes for dim in dims_of(node)}
+        self._places = {dim for node in nodes for dim in dims_in(node.attrs.get("index"))} - {
+            dim for node in nodes for dim in dims_of(replace(node, attrs={**node.attrs, "index": None}))}
         self.made = sorted({symbol for node in graph.walk() for dim in dims_of(node) for symbol in dim.symbols} - self.known)
 
     def known_by(self, *symbols: str) -> List[str]:
-        """The sizes that have their numbers when these symbols have theirs, and had none before."""
+        """Tests for sizes that are too small, of those that get their numbers when these symbols have theirs."""
         self.known.update(symbols)
         found = self.found
         self.unchecked -= found
-        return sorted(map(str, found))
+        return sorted([f"{dim} {'<' if dim in self._places else '<='} 0" for dim in found])
 
     @property
     def found(self) -> Set[Dim]:

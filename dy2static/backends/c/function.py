@@ -213,8 +213,8 @@ class FunctionEmitter(FlowEmitter):
     # Sizes, stacks and lists
 
     def size_is_known(self, symbol: str) -> None:
-        for size in self.sizes.known_by(symbol):
-            self.line(f"if ({size} <= 0) goto bail;")
+        for test in self.sizes.known_by(symbol):
+            self.line(f"if ({test}) goto bail;")
 
     def new_stack(self, value: Value) -> str:
         name = self.names.fresh(value.name)

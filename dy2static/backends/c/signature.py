@@ -94,9 +94,9 @@ class Signature:
         for symbol in self.out.sizes.made:
             self.out.names.take(name_of(symbol), "const int64_t")
         self.head += new_variables(self.out.sizes.found, lambda: self.out.names.fresh("dim_part", "const int64_t"))
-        for size in self.out.sizes.known_by():
+        for test in self.out.sizes.known_by():
             failed = 1 if self.out.standalone is None else self.out.standalone.number(SIZE)
-            self.head.append(f"if ({size} <= 0) return {failed};")
+            self.head.append(f"if ({test}) return {failed};")
 
     def _input(self, value: Value) -> None:
         out, arguments = self.out, self.arguments
