@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import functools
-import logging
 import operator
 import pdb
 import types
-from typing import TYPE_CHECKING, Any, Callable, Container, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Tuple
 
 import chainer
 import numpy as np
@@ -15,7 +14,6 @@ from ..heap.function_attributes import is_generic
 from ..heap.object_shadows import ShadowBase
 from ..heap.objects import ShadowMeta
 from ..heap.ownership import is_library
-from ..ir.types import type_of
 from ..library_facts.generators import GENERATORS
 from ..runtime import backprop, updating
 from ..runtime.staticness import StaticCallable
@@ -25,8 +23,8 @@ from ..symbolic.values import ArrayMethod, SymbolicArray, SymbolicVariable
 from .communication import average, communicates, is_average, refuse
 from .devices import converter, is_converter
 from .generic_functions import implementation
-from .handlers import LOGGED, host_without_result
 from .kernels import is_kernel, kernel
+from .log_calls import asks_log, is_log_method, logged
 from .placement import draws_on_gpu, function_of_numpy, of_device
 from .policy import Rule, itself
 from .weak_references import is_weak_reference, referent
@@ -54,17 +52,9 @@ def target_of(function: Any) -> Any:
     return function.__func__ if type(function) is types.MethodType else function
 
 
-def _is_log_method(function: Any, names: Container[str]) -> bool:
-    return type(function) is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in names
-
-
 def _is_debugger(function: Any) -> bool:
     return type(function) in _FUNCTIONS and (
         function is breakpoint or function == pdb.set_trace or function.__module__ in _DEBUGGERS)
-
-
-def _asks_log(calls: Calls, function: Any) -> Callable[..., Any]:
-    return lambda level: calls.capture.host.call(function, (level,), {}, (type_of(True),), name="isEnabledFor")
 
 
 def _partial(calls: Calls, function: functools.partial) -> Callable[..., Any]:
@@ -90,11 +80,11 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: functools.partial(calls.draws.draw_on_gpu, function)),
     Rule("CUDA kernels", "the capture stops; those of Chainer's hooks become arithmetic",
          is_kernel, kernel),
-    Rule("logging methods", "a host node",
-         lambda calls, function: _is_log_method(function, LOGGED),
-         lambda calls, function: functools.partial(host_without_result, calls, function)),
+    Rule("logging methods", "a host node; dropped where the logger is off for their level, guarded",
+         lambda calls, function: is_log_method(function),
+         lambda calls, function: functools.partial(logged, calls, function)),
     Rule("`isEnabledFor` of a logger", "a host node that gives a bool",
-         lambda calls, function: _is_log_method(function, ("isEnabledFor",)), _asks_log),
+         lambda calls, function: is_log_method(function, ("isEnabledFor",)), asks_log),
     Rule("draws from the user's generators", "typed by the same draw from another generator; a host node",
          lambda calls, function: type(function) is BoundHostMethod and type(function.owner.real) in GENERATORS,
          lambda calls, function: functools.partial(calls.draws.draw, function, GENERATORS[type(function.owner.real)])),

@@ -40,6 +40,7 @@ from .devices import adopted
 from .draws import Draws
 from .handlers import HANDLERS, NO_RESULT, refused_fetch
 from .host_results import check_computing
+from .kind_questions import asks_kind, of_kind
 from .number_calls import NumberCalls, note_order
 from .policy import Rule, decided, named_by
 from .purity import is_of_python, may_do_more
@@ -130,7 +131,7 @@ class Calls:
             return self.host(function)
         if function in _ASKING:
             return lambda *args: self.capture.host.call(function, args, {}, (type_of(True),), name=function.__name__)
-        handler = HANDLERS.get(function)
+        handler = of_kind if asks_kind(function) else HANDLERS.get(function)
         if handler is not None:
             return functools.partial(handler, self, function)
         if is_converted(function) and not (self.capture.heap.stale and tells_progress(function)):
@@ -285,7 +286,8 @@ def _keeps_functions(function: Any) -> bool:
     if isinstance(function, type):
         return module in KEEPING_MODULES or issubclass(function, (tuple, BaseException))
     if owner is None or isinstance(owner, types.ModuleType):
-        return function in KEEPING or type(function) is types.BuiltinFunctionType and module in KEEPING_MODULES
+        return function in KEEPING or asks_kind(function) or \
+            type(function) is types.BuiltinFunctionType and module in KEEPING_MODULES
     kind = owner if isinstance(owner, type) else type(owner)
     return type(function) in (types.BuiltinMethodType, types.MethodWrapperType) and function.__name__ != "sort" and (
         kind.__module__ in KEEPING_MODULES or issubclass(kind, (list, dict, set, frozenset, tuple, collections.deque, ShadowBase)))

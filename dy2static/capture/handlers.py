@@ -10,9 +10,7 @@ import chainer
 import numpy as np
 from chainer.utils.cache import cached_property
 
-from ..library_facts import python as python_facts
 from ..library_facts.python import LOGGING_CALLS
-from ..library_facts.table import named
 from ..runtime.array_gradients import array_gradients
 from ..runtime.frames import warn
 from ..symbolic.list_functions import FUNCTIONS
@@ -25,6 +23,7 @@ from .entered_reporters import REPORTER_HANDLERS
 from .exit_stacks import EXIT_STACK_HANDLERS
 from .function_copies import copied_deeply, copied_function
 from .kernels import KERNEL_HANDLERS
+from .log_calls import logged
 from .recurrent_calls import RECURRENT
 from .rule_states import STATE_HANDLERS
 from .self_contained import is_self_contained
@@ -33,7 +32,6 @@ from .sequence_sizes import OF_SEQUENCES
 if TYPE_CHECKING:
     from .protocols import Calls
 
-LOGGED = named("silent", python_facts.LOGGING)
 NO_RESULT = frozenset((print, chainer.report, time.sleep, *LOGGING_CALLS))
 
 #: Called on the host, these look at their arguments, fail only where the program is at an end, and change nothing.
@@ -53,11 +51,6 @@ def _refuse(what: str) -> Callable:
 def refused_fetch(calls: Calls) -> Any:
     """The next examples of an iterator of Chainer's: it knows how far it is, and shuffles."""
     return calls.capture.abort("`__next__` is called inside the compiled function", hint="call `__next__` outside of it")
-
-
-def host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
-    """Leave a call that gives nothing to the host."""
-    return calls.capture.host.call(function, args, kwargs, (), None, name=getattr(function, "name", ""))
 
 
 def warned(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
@@ -123,4 +116,4 @@ HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT,
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: _refuse("what becomes of warnings is changed")
                  for function in (warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)})
-HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})
+HANDLERS.update({function: logged for function in LOGGING_CALLS})

@@ -15,6 +15,7 @@ from ..heap.naming import identifier
 from ..heap.ownership import is_immutable, is_left_alone, is_library, is_library_class
 from ..ir.graph import Value
 from ..ir.types import Dynamic
+from ..library_facts.python import LEAVING_LEVELS
 from ..lowering import host
 from ..runtime.frames import caller_at, warn
 from ..runtime.host_calls import LEAF, Call, Hole, MethodOf, Report, StateCall, as_it_is, flat, nothing
@@ -39,10 +40,11 @@ _SETTINGS = (type(None), bool, int, float, str, np.dtype, type)
 
 
 class HostCalls:
-    """The calls of one capture that are left to the host."""
+    """The calls of one capture that are left to the host.  sets_levels: one of them may change the level of a logger."""
 
     def __init__(self, capture: Capture):
         self.capture = capture
+        self.sets_levels = False
 
     def call(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], types_: Optional[Tuple] = None,
              structure: Any = LEAF, name: str = "", plainly: bool = False) -> Any:
@@ -60,6 +62,7 @@ class HostCalls:
             capture.effects.store(capture.array_writes.changes())
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         capture.event("host", name, _why(function, name))
+        self.sets_levels |= name not in LEAVING_LEVELS and _is_of_logging(function)
         if sys.exc_info()[1] is not capture.handling and _may_look_at_exceptions(function, name, kwargs, trusted):
             capture.abort(f"`{name}` is called while an exception is handled, and may look at that",
                           hint="call it after the `except` block, with `str(error)`")
@@ -195,11 +198,17 @@ def _may_look_at_exceptions(function: Any, name: str, kwargs: Mapping[str, Any],
     return not trusted and (getattr(home, "__module__", None) or "").partition(".")[0] not in _NOT_LOOKING
 
 
+def _is_of_logging(function: Any) -> bool:
+    """Whether this is a method of a logger, or a function of ``logging``."""
+    if type(function) is BoundHostMethod:
+        return isinstance(function.owner.real, logging.Logger)
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "logging"
+
+
 def _why(function: Any, name: str) -> str:
     """Why a call waits for the host."""
     if type(function) is BoundHostMethod:
-        is_log = isinstance(function.owner.real, logging.Logger)
-        return "an effect" if is_log else "a method of an object that is not looked into"
+        return "an effect" if _is_of_logging(function) else "a method of an object that is not looked into"
     module = "" if type(function) is SymbolicObject else getattr(function, "__module__", None) or ""
     if type(function) is types.FunctionType and is_left_alone(function):
         return "marked not_to_static" if getattr(function, NOT_STATIC, False) else f"ignore_module has {module}"

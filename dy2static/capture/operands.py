@@ -1,6 +1,7 @@
 """What calls get that run at every call of the program: arguments as templates with holes for values of the graph."""
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import functools
@@ -54,10 +55,12 @@ class Operands:
 
     def holds_symbolic(self, item: Any) -> bool:
         """Whether there is anything symbolic in an attribute of a FunctionNode."""
-        if is_symbolic(item):
+        if is_symbolic(item) or type(item) is BoundHostMethod:
             return True
-        if isinstance(item, (tuple, list, set)):
+        if isinstance(item, (tuple, list, set, collections.deque)):
             return any(self.holds_symbolic(part) for part in list(item))
+        if isinstance(item, functools.partial):
+            return any(self.holds_symbolic(part) for part in (*item.args, *item.keywords.values()))
         if isinstance(item, dict):
             return any(self.holds_symbolic(part) for part in list(item.values()))
         if isinstance(item, slice):
@@ -92,6 +95,8 @@ class Operands:
             return tuple([self.template(part, operands) for part in item])
         if type(item) is slice:
             return slice(*[self.template(part, operands) for part in (item.start, item.stop, item.step)])
+        if type(item) is BoundHostMethod:
+            item.refuse()
         if self._is_method_of_shadow(item) and self.capture.heap.source_of(item.__self__) is not None:
             if not is_library_class(real_class(type(item.__self__))):
                 self.capture.heap.stale = item.__func__.__name__
@@ -101,6 +106,9 @@ class Operands:
             self.capture.abort(f"an object of type {type_name(item)} is given to a function of a library")
         if isinstance(item, Iterator):                  # it is at its end in the next call
             self.capture.abort(f"an iterator of type {type_name(item)} is given to a function of a library", hint="give it a list")
+        if self.holds_symbolic(item):
+            self.capture.abort(f"{a_type(item)} that holds values of this call is given to a function of a library",
+                               hint="give it the values, or a list or tuple of them")
         return real_class(item)
 
     def _hole(self, value: Value, operands: List[Value]) -> Hole:

@@ -17,7 +17,7 @@ from ..heap.objects import real_class
 from ..heap.ownership import is_library
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
-from ..library_facts.python import CHANGING, builtin
+from ..library_facts.python import CHANGING, LOGGED, builtin
 from ..library_facts.table import named
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText
@@ -25,7 +25,6 @@ from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 _MODULES = (np, np.linalg, math)
-LOGGED = named("silent", python_facts.LOGGING)
 _CONSTANTS = (type(None), bool, int, float, str)
 _BUILTINS = builtin("pure")
 

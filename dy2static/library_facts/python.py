@@ -117,6 +117,12 @@ refused: shuffle
 state: getstate seed setstate
 """)
 
+#: Functions of ``inspect`` and ``asyncio``.
+INSPECT = read("""
+inspects: isasyncgenfunction isbuiltin isclass iscoroutinefunction isfunction isgeneratorfunction ismethod ismodule isroutine
+""")
+ASYNCIO = read("inspects: iscoroutinefunction")
+
 FUNCTOOLS = read("calls: reduce")
 ITERTOOLS = read("calls: accumulate dropwhile filterfalse groupby starmap takewhile")
 LOGGING = read("silent: critical debug error exception info log warning")
@@ -146,6 +152,16 @@ KEEPING: FrozenSet[Any] = frozenset((
 #: Functions that give the time, and those that log.
 CLOCKS = tuple(found for _, found in members(time, "clock", TIME))
 LOGGING_CALLS = tuple(found for _, found in members(logging, "silent", LOGGING))
+
+#: Names of functions and methods that log, and the levels of those that have one of their own.
+LOGGED = named("silent", LOGGING)
+LOG_LEVELS = {name: getattr(logging, name.upper()) for name in LOGGED if hasattr(logging, name.upper())}
+
+#: Names of functions and methods of ``logging`` that change no levels.
+LEAVING_LEVELS = LOGGED | frozenset(("getLogger", "isEnabledFor", "getEffectiveLevel", "hasHandlers"))
+
+#: Functions that ask whether something is a function, a method, a class or a module, by the modules that define them.
+KIND_QUESTIONS = {"inspect": named("inspects", INSPECT), "asyncio.coroutines": named("inspects", ASYNCIO)}
 
 #: Names by which code of Python's own is known to do more than to compute.
 IMPURE = named("impure", BUILTINS)

@@ -99,6 +99,8 @@ class Division:
         self._open(tree.body)
         self.runs: Dict[gast.AST, Run] = {}
         self._divide(tree.body)
+        if getattr(tree, "is_part", False) and [run.statements for run in self.runs.values()] == [tree.body]:
+            self.runs = {}                              # it would be the same part again
 
     # --- what Python carries out -----------------------------------------------------------------------------------------
 

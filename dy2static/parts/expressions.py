@@ -244,6 +244,7 @@ class _Taken:
         ends = [place.end_col] if place.end_line == place.line else [place.end_line, place.end_col]
         name = VALUE + "_".join(map(str, [place.line, place.col, *ends]))
         made, = templates.statements("name = value", node, name=name, value=node)
+        made.end_lineno, made.end_col_offset = place.end_line, place.end_col    # templates end on the first line
         self.made.append(made)
         if is_cut:
             self.broken.add(made)

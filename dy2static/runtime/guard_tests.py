@@ -1,6 +1,7 @@
 """Tests of guards that are more than one expression: arrays, equality that also separates 0.0 from -0.0 and 1 from True, cells."""
 from __future__ import annotations
 
+import logging
 import types
 from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
 
@@ -89,3 +90,8 @@ def is_empty(cell: Any) -> bool:
         return cell.cell_contents is _NOTHING
     except ValueError:
         return True
+
+
+def is_off(logger: logging.Logger, level: int) -> bool:
+    """Whether a message of this level does nothing.  One to the root logger may give that its first handler."""
+    return not logger.isEnabledFor(level) and (logger is not logging.root or bool(logger.handlers))

@@ -237,6 +237,43 @@ def logs(compile):
     return compile(f), None
 
 
+class Shown:
+    """An object with a text of its own."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __repr__(self):
+        return f"Shown{self.value.shape}"
+
+
+def test_messages_that_are_off(capsys):
+    """Their arguments, which may be objects that the call makes, need no host; the level is looked at by each call."""
+    def f(x):
+        shown = Shown(F.tanh(x) * 2)
+        LOGGER.info("%s, %d", shown, x.size)
+        return F.sum(shown.value)
+    static, printed = to_static(f), []
+    for level in (logging.WARNING, logging.WARNING, logging.INFO, logging.WARNING):
+        LOGGER.setLevel(level)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            static(variable(2, 3))
+        printed.append((capsys.readouterr().out, static.stats()["host_call"], static.stats()["cuts"]))
+    LOGGER.setLevel(logging.NOTSET)
+    assert printed[:2] == [("", 0, 0)] * 2 and [out for out, *_ in printed[2:]] == ["INFO Shown(2, 3), 6\n", ""]
+
+
+def levels_change_inside(compile):
+    def f(x):
+        for level in (logging.DEBUG, logging.ERROR, logging.INFO):
+            LOGGER.setLevel(level)
+            LOGGER.info("level %d", level)
+        LOGGER.setLevel(logging.WARNING)
+        return x * 2
+    return compile(f), None
+
+
 def texts_are_added(compile):
     kept = Box(total=2)
 
@@ -267,7 +304,7 @@ def draws_an_action(compile):
     return compile(f), None
 
 
-@pytest.mark.parametrize("make", [logs, texts_are_added, draws_an_action])
+@pytest.mark.parametrize("make", [logs, levels_change_inside, texts_are_added, draws_an_action])
 def test_compiled_effects(make):
     check(make, [lambda seed=seed: (variable(2, 3, seed=seed),) for seed in range(4)], compiled=True)
 

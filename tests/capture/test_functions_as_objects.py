@@ -1,7 +1,9 @@
 """Functions of the user's that compiled code asks about, keeps and compares, as any other object; and those that Python's functions call."""
+import asyncio
 import collections
 import copy
 import functools
+import inspect
 import itertools
 import operator
 import types
@@ -24,6 +26,14 @@ def other(x):
 
 
 tripled.scale = 2
+
+
+def yielding():
+    yield 1
+
+
+async def waiting():
+    return 1
 
 
 class Holder:
@@ -108,6 +118,11 @@ OBJECTS = {
     "exception": kept_by(lambda: ValueError(tripled).args[0]),
     "copy": kept_by(lambda: copy.deepcopy(copy.copy(tripled))),
     "eq": lambda x: x * 2 if operator.eq(tripled, tripled) and not operator.eq(tripled, other) else x,
+    "isfunction": lambda x: x * (inspect.isfunction(tripled) + 2 * inspect.isfunction(HOLDER.method) + 4 * inspect.isfunction(len)),
+    "ismethod": lambda x: x * (inspect.ismethod(HOLDER.method) + 2 * inspect.ismethod(tripled)),
+    "isclass": lambda x: x * (inspect.isclass(Holder) + 2 * inspect.isclass(HOLDER)),
+    "isgeneratorfunction": lambda x: x * (inspect.isgeneratorfunction(yielding) + 2 * inspect.isgeneratorfunction(tripled)),
+    "iscoroutinefunction": lambda x: x * (asyncio.iscoroutinefunction(waiting) + 2 * asyncio.iscoroutinefunction(tripled)),
     "local attribute": local_attribute, "wraps": wrapped, "identity": found_by_identity,
     "partial in a dict": lambda x: dict(key=functools.partial(tripled))["key"](x),
 }

@@ -1,4 +1,7 @@
 """Any Chainer function works: those without a lowering run whole, with gradients of every order and eager's random numbers."""
+import collections
+import functools
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -6,7 +9,7 @@ import numpy as np
 import pytest
 from against_eager import array, check, variable
 
-from dy2static import to_static
+from dy2static import not_to_static, to_static
 
 
 class Cube(chainer.FunctionNode):
@@ -161,6 +164,62 @@ def test_higher_orders(name):
     for _ in range(3):
         for a, b in zip(orders(TWICE[name]), orders(static)):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+
+
+class Scaled(chainer.FunctionNode):
+    """A function whose gradient reads a number that it keeps in some object."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def forward(self, inputs):
+        return inputs[0] * 1,
+
+    def backward(self, indexes, gys):
+        return gys[0] * number_in(self.held),
+
+
+Held = collections.namedtuple("Held", "number text")
+
+
+class Holder:
+    """An object with a method that gives its number."""
+
+    steps = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def get(self):
+        return self.number
+
+
+def number_in(held):
+    return held() if callable(held) else held[0] if isinstance(held, (tuple, collections.deque)) else held
+
+
+HELD = {"named tuple": lambda n: Held(n, "n"), "deque": lambda n: collections.deque([n]), "partial": lambda n: functools.partial(float, n),
+        "method": lambda n: Holder(n).get, "number": lambda n: n}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("calls_host", [False, True])
+@pytest.mark.parametrize("name", HELD)
+def test_numbers_that_functions_hold(name, calls_host):
+    """Those of each call, also if they are attributes of an object that Python code was given before."""
+    def loss(holder, x):
+        if calls_host:
+            count(holder)
+        return F.sum(Scaled(HELD[name](holder.number)).apply((x * 2,))[0])
+
+    @not_to_static
+    def count(holder):
+        holder.steps += 1
+    static = to_static(loss, backend="numpy")
+    for number in (1.0, 2.0, 2.0, 3.0, 4.0):
+        x = variable(3)
+        static(Holder(number), x).backward()
+        np.testing.assert_allclose(x.grad, 2 * number)
 
 
 class Choosy(chainer.FunctionNode):

@@ -278,3 +278,27 @@ def test_values_of_expressions_do_not_stay():
                 static(variable(3))
                 gc.collect()
     assert all(dead[1:])
+
+
+CALM = [True]
+
+
+def test_a_cut_behind_the_first_line_of_an_operand_of_a_part():
+    """One that shows only after another cut has made parts of the statement."""
+    def f(x):
+        pair = dict(
+            a=F.stack(
+                [x * 2 if CALM[0] else refuse(x)
+                 for _ in range(3)]),
+            b=F.sum(F.tanh(x)) * refuse(2.0),
+            c=F.exp(x) * F.sin(x))
+        return F.sum(pair["a"]) * pair["b"] + F.sum(pair["c"])
+    static = to_static(f, backend="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(12):
+            CALM[0] = k < 6
+            x = array(40, seed=k)
+            assert abs(float(static(x).array) - float(f(x).array)) < 1e-3
+    CALM[0] = True
+    assert {cut.at.line - f.__code__.co_firstlineno for cut in static.dispatcher.in_parts.cuts} == {3, 5}

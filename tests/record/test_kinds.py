@@ -174,6 +174,7 @@ GUARDS = (
     (guards.AttributeAbsent(SELF, "a"), "hasattr(x0, 'a')", "argument 0 lacks 'a'"),
     (guards.SameObject(SELF, LIST), "x0 is not x0_xs", "argument 0 is argument 0.xs"),
     (guards.CellEmpty(SELF), "not is_empty(x0)", "argument 0 is unbound"),
+    (guards.LogOff(SELF, 10), "not is_off(x0, 10)", "argument 0 is off for messages of level 10"),
     (guards.ArrayMatch(ARRAY, (2, 3), np.dtype("f4")), "x1.shape != (2, 3)", "argument 1: ndarray (2, 3) float32"),
     (guards.VariableMatch(SELF, chainer.Parameter, True, (2,), np.dtype("f4")),
      "x0._requires_grad is not True or x0._layout is not None or x0_array.shape != (2,)",

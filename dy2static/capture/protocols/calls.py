@@ -25,7 +25,9 @@ class ChainerCalls(calls.ChainerCalls, Protocol):
 
 
 class HostCalls(calls.HostCalls, Protocol):
-    """The calls of one capture that are left to the host."""
+    """The calls of one capture that are left to the host.  sets_levels: one of them may change the level of a logger."""
+
+    sets_levels: bool
 
     def made_error(self, error: BaseException, parts: Tuple) -> Value:
         """An exception of these parts as a value of the graph."""

@@ -22,6 +22,7 @@ from .values import (
     KeyAbsent,
     KeysMatch,
     LengthMatch,
+    LogOff,
     SameObject,
     TypeMatch,
 )
@@ -29,13 +30,13 @@ from .values import (
 __all__ = [
     "GUARDS", "SAVED_GUARDS", "Guard", "ArrayLayout", "ArrayMatch", "AttributeAbsent", "CellEmpty", "ContentsMatch",
     "DecimalsMatch", "DefinitionsMatch", "DistinctObjects", "EqualsMatch", "ErrorsNotRaised", "ExpressionMatch",
-    "IdentityMatch", "IndicesInRange", "ItemTypesMatch", "KeyAbsent", "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports",
-    "SameMemory", "SameObject", "TypeMatch", "VariableMatch"]
+    "IdentityMatch", "IndicesInRange", "ItemTypesMatch", "KeyAbsent", "KeysMatch", "LengthMatch", "LogOff", "NoOverlap",
+    "PlainReports", "SameMemory", "SameObject", "TypeMatch", "VariableMatch"]
 
 GUARDS: Tuple[Type[Guard], ...] = (
     TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, ItemTypesMatch, KeysMatch, KeyAbsent, AttributeAbsent, SameObject,
-    CellEmpty, ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap,
-    SameMemory, DecimalsMatch, DefinitionsMatch, PlainReports, ErrorsNotRaised)
+    CellEmpty, LogOff, ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects,
+    NoOverlap, SameMemory, DecimalsMatch, DefinitionsMatch, PlainReports, ErrorsNotRaised)
 
 #: Those that files may have, by what they call them.
 SAVED_GUARDS: Dict[str, Type[Guard]] = {kind.word: kind for kind in GUARDS if kind.word}

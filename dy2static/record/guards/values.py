@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from ...runtime.guard_tests import exact
+from ...runtime.guard_tests import exact, is_off
 from ..documents import need
 from ..files import FileIn, FileOut
 from ..paths import GuardWriter, Source, TableWriter
@@ -285,6 +285,18 @@ class CellEmpty(PathGuard):
     @classmethod
     def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
         return ()
+
+
+class LogOff(Expecting):
+    """A logger does nothing with messages of the level ``expected``.  No saved model holds it: a model logs nothing."""
+
+    words = "is off for messages of level"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"not {writer.constant(is_off, 'is_off')}({writer.path(self.source)}, {self.expected})"
+
+    def said(self, out: FileOut) -> None:
+        return None
 
 
 def _is_comparable(value: Any) -> bool:
