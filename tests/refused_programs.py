@@ -177,8 +177,8 @@ def windows(x):
     return x * y[:, :3]
 
 
-def choice(x):
-    return np.random.choice(5, int(abs(x.array.sum())) + 1)  # <-
+def draws(x):
+    return np.random.uniform(size=int(abs(x.array.sum())) + 1)  # <-
 
 
 def histogram(x):
