@@ -98,8 +98,8 @@ def _number(node: Optional[Node]) -> Any:
 def _are_alike(a: Graph, b: Graph) -> bool:
     """Whether the outputs differ in sizes only of which the run decides."""
     return len(a.outputs) == len(b.outputs) and all(
-        isinstance(x.type, Tensor) and isinstance(y.type, Tensor) and x.dtype == y.dtype and x.ndim == y.ndim and
-        all(m == n or isinstance(m, Dim) for m, n in zip(x.shape, y.shape))
+        x.type == y.type or isinstance(x.type, Tensor) and isinstance(y.type, Tensor) and x.dtype == y.dtype and
+        x.ndim == y.ndim and all(m == n or isinstance(m, Dim) for m, n in zip(x.shape, y.shape))
         for x, y in zip(a.outputs, b.outputs))
 
 

@@ -164,7 +164,7 @@ def test_sizes_that_may_be_zero():
     specs = [InputSpec(["rows", 4]), InputSpec(["keys", 4])]
     for f, least in ((attend, [0, 1]), (lambda x, y: F.concat([x, y], axis=0), [0, 0]),
                      (lambda x, y: F.max(F.concat([x, y], axis=0)), [0, 1]), (lambda x, y: x[0] + F.sum(y), [1, 0]),
-                     (lambda x, y: (x[x[:, 0] > 0], x * len(y)), [0, 0])):
+                     (lambda x, y: (x[x[:, 0] > 0], x * len(y)), [0, 0]), (lambda x, y: (x * 2, y * 2, float(F.sum(x).array)), [0, 0])):
         assert [size.least for size in exported(f, specs).sizes.values()] == least
     named = [InputSpec([name], name=name) for name in "abcd"]           # many sizes are zero together
     for f, number in ((lambda a, b, c, d: a.sum() + b.sum() + c.sum() * d.sum(), 0),
