@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
 from ..record.builds import Build, Call, Const
 from ..runtime.unbound import Undefined
-from ..symbolic.rollback import ABSENT, contents_of
+from ..symbolic.contents import contents_of
+from ..symbolic.kinds import ABSENT
 from ..symbolic.values import Maybe
 
 if TYPE_CHECKING:

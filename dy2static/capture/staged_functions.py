@@ -16,7 +16,8 @@ from ..record.guards import CellEmpty, EqualsMatch
 from ..record.paths import Attribute, CellContents, Constant, Source
 from ..record.writes import DeleteCell, SetCell, Write
 from ..runtime import dy, hooks
-from ..symbolic.rollback import ABSENT, contents_of
+from ..symbolic.contents import contents_of
+from ..symbolic.kinds import ABSENT
 from ..symbolic.values import is_symbolic
 
 if TYPE_CHECKING:

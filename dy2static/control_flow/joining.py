@@ -48,6 +48,7 @@ class Joins:
         then, orelse = self._with_an_end(branches)
         if before is not None:
             before.take_lists_whole([branch.writes for branch in branches])
+            before.check_orders([branch.writes for branch in branches])
         if truth and decides_unlike(*then.results, *orelse.results):
             joined = [self._merge_truths(*then.results, *orelse.results, branches)]
         else:

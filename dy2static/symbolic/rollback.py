@@ -2,21 +2,18 @@
 from __future__ import annotations
 
 import builtins
-import collections
 import functools
 import types
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
-
-import chainer
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..capture_context import CaptureContext
 from ..heap.dict_shadows import ShadowDict
 from ..heap.list_shadows import ShadowList, Unread
-from ..heap.object_shadows import ShadowBase
 from ..heap.own_collections import OwnItems
 from ..heap.ownership import is_library_class
 from ..heap.set_shadows import ShadowSet
 from .array_or_variable import ArrayOrVariable
+from .contents import assign, assign_key, container_of, contents_of, insides_of, is_iterator, is_namespace, is_reordered, same
 from .kept_gradients import KeptGradient
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
@@ -30,9 +27,6 @@ WHOLE = "all items"
 
 #: A place that code can write: the id of a container and a key (index of a list, key of a dict, None for a cell).
 Place = Tuple[int, Any]
-
-_ITERATORS = ("generator", "list_iterator", "tuple_iterator", "zip", "enumerate", "map", "filter", "range_iterator",
-              "dict_keyiterator", "dict_itemiterator", "dict_valueiterator", "reversed", "list_reverseiterator", "Elements")
 
 
 class Kept(NamedTuple):
@@ -64,12 +58,13 @@ class Snapshot:
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
         self.gradients = {id(kept): (kept, kept.gradient, kept.before, kept.stored_scale) for kept in capture.grad_state.places}
         self.rebound = capture.rebound_arrays.written_back()
+        self.attributes: Set[int] = set()       # the ids of the containers of attributes
         self._found: Dict[int, Any] = {}
         self._reach([*roots, *capture.heap.containers, *[cell.shadow for cell, _ in self.cells]])
 
     def holds(self, item: Any) -> bool:
         """Whether a container was there before the block."""
-        container = _container(item)
+        container = container_of(item)
         return id(container) in self.kept and self.kept[id(container)].item is container
 
     def changes(self) -> Dict[Place, Any]:
@@ -90,6 +85,10 @@ class Snapshot:
                     self.capture.abort("a list grows or shrinks under a decision on array values")
                 found.update({(key, i): b for i, (a, b) in enumerate(zip(before, now)) if a is not b})
             elif isinstance(item, dict):
+                kept = self.kept.get(key)
+                if key not in self.attributes and not is_namespace(item) and \
+                        is_reordered(item, now, before, len(kept.dropped) if kept else 0):
+                    self.capture.abort("the order of the keys of a dict depends on a decision on array values")
                 found.update({(key, name): now.get(name, ABSENT) for name in {**before, **now}
                               if before.get(name, ABSENT) is not now.get(name, ABSENT)})
             elif isinstance(item, set):
@@ -103,8 +102,8 @@ class Snapshot:
         """Put everything back."""
         self._check_fixed()
         for key, (item, before) in self._bases().items():
-            if not _same(contents_of(item), before):
-                _assign(item, before)
+            if not same(contents_of(item), before):
+                assign(item, before)
             kept = self.kept.get(key)
             if isinstance(item, ShadowDict):
                 known = kept.original if kept else {}
@@ -134,7 +133,7 @@ class Snapshot:
     def _check_fixed(self) -> None:
         """Stop if something changed that cannot be put back."""
         for item, before in self.fixed.values():
-            now = _insides(item) or []
+            now = self._insides(item) or []
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
                 self.capture.abort(f"an object of type {type(item).__name__} changes under a decision on array values",
                                    hint="plain classes, lists and dicts may change there")
@@ -143,16 +142,13 @@ class Snapshot:
         """Change one place, as both branches together do."""
         item, key = self._item(place), place[1]
         if key == WHOLE:
-            _assign(item, value.items)
+            assign(item, value.items)
         elif isinstance(item, list):
             list.__setitem__(item, key, value)
         elif isinstance(item, dict):
-            if value is ABSENT:
-                dict.pop(item, key, None)
-            else:
-                dict.__setitem__(item, key, value)
+            assign_key(item, key, value)
         else:
-            _assign(item, value)
+            assign(item, value)
 
     def read(self, place: Place) -> Any:
         """What is in a place now; what was written before anybody read it is read from the real object."""
@@ -186,6 +182,22 @@ class Snapshot:
                     for place in places:
                         items[place[1]] = writes.pop(place)
                     writes[key, WHOLE] = Contents(items)
+
+    def check_orders(self, sides: Sequence[Dict[Place, Any]]) -> None:
+        """Stop where both sides add the same keys to a dict, in another order."""
+        first, other = [[place for place in writes if place in sides[0] and place in sides[1]] for writes in sides]
+        if first != other:
+            first, other = [[place for place in places if self._is_added(place)] for places in (first, other)]
+            for number in {place[0] for place in first}:
+                if [place for place in first if place[0] == number] != [place for place in other if place[0] == number]:
+                    self.capture.abort("the order of the keys of a dict depends on a decision on array values")
+
+    def _is_added(self, place: Place) -> bool:
+        """Whether a place is a key of a dict that did not have it."""
+        item = self._item(place)
+        if not isinstance(item, dict) or place[0] in self.attributes or is_namespace(item):
+            return False
+        return place[1] not in (item.real if isinstance(item, ShadowDict) else self.kept[place[0]].contents)
 
     def _item(self, place: Place) -> Any:
         """The container of a place: it was there before the block, or is of the caller's and was only read since."""
@@ -229,22 +241,30 @@ class Snapshot:
             if id(item) in seen or type(item) in (Unread, Items):
                 continue
             seen.add(id(item))
-            if type(item).__name__ in _ITERATORS:
+            if is_iterator(item):
                 self.capture.abort("an iterator is alive across a decision on array values")
-            container = _container(item)
-            inside = _insides(item)
+            container = container_of(item)
+            inside = self._insides(item)
             if inside is not None:
                 self.fixed[id(item)] = item, inside
                 waiting += inside
-            if container is None:
+            if container is not item:
                 waiting += self._parts(item)
-            elif id(container) not in self.kept:
+            if container is not None and id(container) not in self.kept:
                 now = contents_of(container)
                 self.kept[id(container)] = _keep(container, now)
+                if container is not item:
+                    self.attributes.add(id(container))
                 if isinstance(container, types.CellType):
                     waiting.append(now)
                 else:
                     waiting += list(now.values() if isinstance(now, dict) else now)
+
+    def _insides(self, item: Any) -> Optional[List[Any]]:
+        """`insides_of`, and the attributes of a class that the call has made: that of the caller has a shadow."""
+        if isinstance(item, type) and not is_library_class(item) and not self.capture.heap.has_met(item):
+            return list(vars(item).values())
+        return insides_of(item)
 
     def _parts(self, item: Any) -> List[Any]:
         """What can be reached through an object that cannot change itself; of functions, only converted ones."""
@@ -253,6 +273,8 @@ class Snapshot:
             return [*(item.__closure__ or ()), *(item.__defaults__ or ())] if staged else []
         if isinstance(item, types.MethodType):
             return [item.__func__, item.__self__]
+        if isinstance(item, types.BuiltinMethodType):
+            return [item.__self__]
         if isinstance(item, functools.partial):
             return [item.func, *item.args, *item.keywords.values()]
         if type(item) is Maybe:
@@ -265,19 +287,6 @@ class Snapshot:
 
 
 _HOLDING_NOTHING = frozenset((int, float, bool, str, bytes, type(None), ArrayOrVariable))
-
-
-def _same(now: Any, before: Any) -> bool:
-    """Whether contents are the same objects in the same places."""
-    if now is before:
-        return True
-    if type(now) is StagedList:
-        return False                                    # what a cell holds
-    if isinstance(now, dict):
-        return list(now) == list(before) and all(now[k] is before[k] for k in now)
-    if isinstance(now, list):
-        return len(now) == len(before) and all(a is b for a, b in zip(now, before))
-    return now == before if isinstance(now, set) else now is before
 
 
 def _keep(item: Any, now: Any) -> Kept:
@@ -295,73 +304,3 @@ def _initial(item: Any) -> Any:
     if isinstance(item, ShadowDict):
         return item.in_order(item.original)
     return set(item.real) if isinstance(item, ShadowSet) else list(item.originals)
-
-
-def _container(item: Any) -> Any:
-    """The container of what can change in an object; None for what cannot."""
-    if is_symbolic(item) or isinstance(item, (type, types.ModuleType, chainer.FunctionNode, types.FunctionType)):
-        return None
-    if isinstance(item, (list, dict, set, types.CellType)):
-        return item
-    if isinstance(item, ShadowBase):
-        return object.__getattribute__(item, "__dict__")
-    if not is_library_class(type(item)) and isinstance(getattr(item, "__dict__", None), dict):
-        return item.__dict__
-    return None
-
-
-def _insides(item: Any) -> Optional[List[Any]]:
-    """What changes in an object beside its `_container`: slots, items of a deque, attributes of a list of one's own."""
-    if isinstance(item, collections.deque):
-        return list(item)
-    cls = type(item)
-    if is_library_class(cls) or is_symbolic(item) or isinstance(item, (ShadowBase, type, types.ModuleType, chainer.FunctionNode)):
-        return None
-    found = [getattr(item, name, None) for base in cls.__mro__ for name in _slots(base)]
-    return found + list(item.__dict__.values()) if isinstance(item, (list, dict, set)) and hasattr(item, "__dict__") else \
-        found or None
-
-
-def _slots(cls: type) -> Tuple[str, ...]:
-    """The names of the slots that a class adds."""
-    return tuple(name for name, kind in cls.__dict__.items() if type(kind) is types.MemberDescriptorType)
-
-
-def contents_of(item: Any) -> Any:
-    """A copy of the contents, read without loading anything."""
-    if isinstance(item, list):
-        if type(item) is StagedList:
-            item.settle()
-        return list.copy(item)
-    if isinstance(item, dict):
-        return dict(dict.items(item))
-    if isinstance(item, set):
-        return set(item)
-    if isinstance(item, Memory):
-        return item.contents
-    if isinstance(item, KeptGradient):
-        return item.gradient
-    try:
-        return item.cell_contents
-    except ValueError:
-        return ABSENT
-
-
-def _assign(item: Any, contents: Any) -> None:
-    if isinstance(item, list):
-        list.clear(item)
-        list.extend(item, contents)
-    elif isinstance(item, dict):
-        dict.clear(item)
-        dict.update(item, contents)
-    elif isinstance(item, set):
-        set.clear(item)
-        set.update(item, contents)
-    elif isinstance(item, Memory):
-        item.contents = contents
-    elif isinstance(item, KeptGradient):
-        item.gradient = contents
-    elif contents is not ABSENT:
-        item.cell_contents = contents
-    elif contents_of(item) is not ABSENT:
-        del item.cell_contents

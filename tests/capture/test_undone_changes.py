@@ -1,0 +1,111 @@
+"""What a block under a decision on array values changes is undone for the other one, whatever kind of object it is."""
+import collections
+import itertools
+import types
+
+import chainer.functions as F
+import pytest
+from against_eager import check, variable
+
+CALLS = [lambda s=s: (variable(2, 3, seed=s, low=-0.2 - s, high=1.2 - s),) for s in range(2)]
+TABLE, ORDERED = {"a": 1, "b": 2, "c": 3}, collections.OrderedDict(a=1, b=2)
+
+
+def is_positive(x):
+    return float(F.sum(x).array) > 0
+
+
+def order_of_keys(x):
+    table, added = {"a": 1, "b": 2}, {"k": 0}
+    if is_positive(x):
+        table["a"] = table.pop("a")
+        added.update(p=1, q=2)
+    else:
+        added.update(q=1, p=2)
+    return list(table), list(added), x * 2
+
+
+def order_of_keys_that_are_set_anew(x):
+    table = {"a": 1, "b": 2}
+    if is_positive(x):
+        table.clear()
+        table["b"], table["a"] = 5, 6
+    return list(table.items()), x * 2
+
+
+def order_of_the_callers_keys(x):
+    if is_positive(x):
+        TABLE["a"] = TABLE.pop("a")
+        ORDERED.move_to_end("a")
+    return list(ORDERED), x * 2
+
+
+def ordered_dict(x):
+    table, added = collections.OrderedDict(a=1, b=2), collections.OrderedDict()
+    if is_positive(x):
+        table.move_to_end("a")
+        added["k"] = x
+    else:
+        added["k"] = x * 3
+    return list(table), list(added), added["k"] * 2
+
+
+def order_in_a_loop(x):
+    table, h = {"a": 1, "b": 2, "c": 3}, x * 4
+    while float(F.sum(abs(h)).array) > 1:
+        h = h * 0.5
+        table["a"] = table.pop("a")
+    return list(table), h
+
+
+def containers_of_the_library(x):
+    first, second = {"k": 1}, {"k": 2, "z": 3}
+    chain, table, items = collections.ChainMap(first, second), collections.UserDict(a=1), collections.UserList([1, 2])
+    space = types.SimpleNamespace(a=1)
+    if is_positive(x):
+        chain["z"], table["b"], space.a = 9, 5, 2
+        items.append(3)
+    else:
+        del chain["k"]
+        items[0] = 7
+    return chain["z"], first, sorted(table), list(items), space.a, x * 2
+
+
+def bytes_and_exceptions(x):
+    text, error = bytearray(b"ab"), ValueError("a")
+    if is_positive(x):
+        text.append(99)
+        error.args = ("b",)
+    return bytes(text), error.args, x * 2
+
+
+def class_made_inside(x):
+    class Made:
+        count = 1
+    if is_positive(x):
+        Made.count = 2
+    return Made.count, x * 2
+
+
+@pytest.mark.parametrize("make", [itertools.count, lambda: itertools.cycle([1, 2]), lambda: itertools.chain([1], [2, 3]),
+                                  lambda: itertools.islice([1, 2, 3], 3), lambda: iter("abc"), lambda: itertools.tee([1, 2])[0]])
+def test_iterators(make):
+    def f(x):
+        items = make()
+        if is_positive(x):
+            next(items)
+        return next(items), x * 2
+    check(lambda compile: compile(f), CALLS, backend="numpy")
+
+
+@pytest.mark.parametrize("function", [order_of_keys, order_of_keys_that_are_set_anew, order_of_the_callers_keys, ordered_dict,
+                                      order_in_a_loop, containers_of_the_library, bytes_and_exceptions, class_made_inside],
+                         ids=lambda function: function.__name__)
+def test_undone(function):
+    def make(compile):
+        for table in (TABLE, ORDERED):
+            for key in "abc":
+                table.pop(key, None)
+            table.update(a=1, b=2, c=3)
+        return compile(function), [TABLE, ORDERED]
+    check(make, CALLS, backend="numpy")
