@@ -48,7 +48,7 @@ class _Batching:
     """The nodes so far, and in the builder the new ones that have no place yet."""
 
     def __init__(self, graph: Graph, nodes: List[Node], kept: Set[Value]):
-        self.nodes, self.kept = nodes, kept
+        self.nodes, self.kept, self.outputs = nodes, kept, set(graph.outputs)
         self.builder = Builder(graph.name)
         for value in graph.values():
             self.builder.fresh(value.name)
@@ -78,7 +78,7 @@ class _Batching:
         """Join independent products with one matrix into one product."""
         families: Dict[Hashable, List[Node]] = {}
         for node in self.nodes:
-            if is_product(node) and not node.attrs["transa"] and node.outputs[0] not in self.kept:
+            if is_product(node) and not node.attrs["transa"]:
                 x, matrix = node.inputs
                 if x.shape[0] <= _ROWS and _bytes(matrix) > _SMALL:
                     families.setdefault((matrix, node.attrs["transb"], self.stretch[node]), []).append(node)
@@ -105,7 +105,7 @@ class _Batching:
         return (level for level in levels.values() if len(level) >= _FEWEST)
 
     def _one_product(self, members: Sequence[Node]) -> Dict[Node, Node]:
-        """Make the large product; returns for each product the slice that replaces it."""
+        """Make the large product; returns for each product the slice, or the copy of a slice, that replaces it."""
         first = members[0]
         rows = self._join([node.inputs[0] for node in members], 0)
         whole = self._add(first.op, (rows, first.inputs[1]), first, **first.attrs)
@@ -113,7 +113,12 @@ class _Batching:
         slices: Dict[Node, Node] = {}
         for node in members:
             stop = start + node.outputs[0].shape[0]
-            slices[node] = Node(OPS["getitem"], (whole,), node.outputs, {"index": ((start, stop, 1), columns)}, (), node.loc)
+            index = ((start, stop, 1), columns)
+            if node.outputs[0] in self.outputs:         # a view would keep all rows alive
+                part = self._add(OPS["getitem"], (whole,), node, index=index)
+                slices[node] = Node(OPS["copy"], (part,), node.outputs, {}, (), node.loc)
+            else:
+                slices[node] = Node(OPS["getitem"], (whole,), node.outputs, {"index": index}, (), node.loc)
             start = stop
         return slices
 

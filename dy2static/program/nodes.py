@@ -201,7 +201,8 @@ def _written(outcome: Outcome, graph: Graph) -> Set[Value]:
     known = {item.source for item in outcome.inputs if isinstance(item, ArrayInput)}
     found = {value for item, value in zip(outcome.inputs, graph.inputs)
              if item.source in written or isinstance(item, VariableInput) and not written <= known}
-    return found.union(v for node in graph.nodes if may_write(node) for v in (*node.inputs, *node.outputs))
+    return found.union(v for node in graph.nodes if may_write(node)       # nobody else has what is drawn
+                       for v in (*node.inputs, *(() if node.op.kind == "effect" else node.outputs)))
 
 
 def _renamed(node: Node, names: Mapping[Value, Value]) -> Node:

@@ -98,6 +98,13 @@ def test_products_of_one_matrix_become_one():
     same_numbers(graph, after)
 
 
+def test_products_that_are_results_become_one_and_are_copied():
+    graph = build(lambda w, *xs: tuple(ops.matmul(x, w) for x in xs), (70, 70), *[(2, 70)] * 3)
+    after = batch_products(graph)
+    assert [names(after).count(name) for name in ("matmul", "getitem", "copy")] == [1, 3, 3]
+    same_numbers(graph, after)
+
+
 def test_two_products_of_one_matrix_stay():
     graph = build(lambda w, *xs: tuple(ops.tanh(ops.matmul(x, w)) for x in xs), (70, 70), *[(2, 70)] * 2)
     assert batch_products(graph) is graph
