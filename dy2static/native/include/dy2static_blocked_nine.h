@@ -1,6 +1,10 @@
-/* Depthwise filters of three by three (part of dy2static_blocked_depthwise.h): the filters of a vector of channels stay in registers for
+/* Depthwise filters of three by three for arrays in blocks of channels: the filters of a vector of channels stay in registers for
    a whole image, and each number of x is read once for each row of the result.  It is added to all sums that it is a part of: those of
    the place at hand, of the next one, and of the one behind that.  Sums at the sides leave out what is beside the image. */
+#ifndef DY2STATIC_BLOCKED_NINE_H
+#define DY2STATIC_BLOCKED_NINE_H
+
+#include "dy2static_blocked_each.h"
 
 /* Whether windows miss one row and one column of the image at most on each side, and never two rows. */
 static int is_near(const dy_blocks *w)
@@ -105,3 +109,5 @@ static void nine_block(const each_channel *e, image_rows *source, const each_blo
     else
         nine_rows(2, e, source, block, y);
 }
+
+#endif
