@@ -442,7 +442,8 @@ def test_index_arrays_of_the_callers_are_read_by_a_backward():
 
 
 @pytest.mark.parametrize("copy_of", [lambda w: -F.transpose(-F.transpose(w)), lambda w: w * 1, lambda w: w / 1, lambda w: F.pad(w, 0, "constant"),
-                                     lambda w: F.transpose(F.transpose(w) * 1)], ids=str)
+                                     lambda w: F.transpose(F.transpose(w) * 1)],
+                         ids=["negative", "times_one", "over_one", "padded", "turned"])
 def test_a_copy_of_what_is_written_before_its_backward_stays_a_copy(copy_of):
     grads = []
     for compile in (lambda f: f, to_static):
