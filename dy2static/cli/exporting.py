@@ -1,12 +1,14 @@
 """``export``: a function or Link as a file for other runtimes."""
 from __future__ import annotations
 
+import zipfile
 from typing import Optional, Sequence
 
 import chainer
 import click
 
 from dy2static.cli.target import named, target_argument
+from dy2static.errors import SignatureError
 from dy2static.export.captured import exported
 from dy2static.export.formats import FORMATS, write_as
 from dy2static.input_spec import InputSpec
@@ -27,6 +29,8 @@ def export(target: str, inputs: Sequence[str], output: str, format_: str, weight
     """Write a function or Link as an ONNX file, or as C."""
     found = named(target)
     if weights is not None:
+        if not zipfile.is_zipfile(weights):
+            raise SignatureError(f"{weights} is no .npz file", hint="chainer.serializers.save_npz writes one")
         chainer.serializers.load_npz(weights, found)
     program = exported(found, [InputSpec.from_text(text) for text in inputs], training=training, state=state)
     write_as(program, output, format_)

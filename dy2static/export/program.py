@@ -1,7 +1,7 @@
 """What leaves Python: the captured program of one kind of call, closed over the arrays of its model."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -96,6 +96,14 @@ class ExportedProgram:
     def inputs(self) -> Tuple[Any, ...]:
         """The arguments and the parameters."""
         return (*self.arguments, *self.parameters)
+
+    def sizes_of(self, arguments: Sequence[Argument]) -> Dict[str, FreeSize]:
+        """The free sizes of some of the arguments, and where each stands among these."""
+        found: Dict[str, FreeSize] = {}
+        for symbol, place in free_sizes(arguments, lambda symbol: 1).items():
+            size = self.sizes[symbol]
+            found[symbol] = replace(place, name=size.name, least=size.least // size.factor * place.factor)
+        return found
 
 
 def free_sizes(arguments: Sequence[Argument], least: Callable[[str], int]) -> Dict[str, FreeSize]:

@@ -13,6 +13,7 @@ from ..export.captured import exported
 from ..export.program import ExportedProgram
 from ..heap.locations import caller_depth
 from ..input_spec import InputSpec
+from ..ir.sizes_read import symbols_read
 from ..record.outcome import Outcome
 from ..saved.layer import Missing, TranslatedLayer
 from ..saved.loading import load
@@ -82,7 +83,7 @@ def exported_part(method: BoundStaticFunction, program: NamedProgram, specs: Seq
                   fetch: Optional[Sequence[int]]) -> ExportedProgram:
     """What is exported of a traced layer; the first axes of any size if that can be.
 
-    Raises `SignatureError` where a result that is fetched needs an input that is not fed, and `ExportError`.
+    Raises `SignatureError` where a result that is fetched needs an input that is not fed, or its sizes, and `ExportError`.
     """
     target = method.instance if isinstance(method.instance, TranslatedLayer) else method
     try:
@@ -96,9 +97,14 @@ def exported_part(method: BoundStaticFunction, program: NamedProgram, specs: Seq
     for argument in whole.arguments:
         if argument not in arguments and argument.value in read:
             raise SignatureError(f"a result needs the input {argument.name}, which is not fed")
+    sizes = whole.sizes_of(arguments)
+    for symbol in sorted(symbols_read(graph)):
+        if symbol in whole.sizes and symbol not in sizes:
+            name = whole.arguments[whole.sizes[symbol].argument].name
+            raise SignatureError(f"a result needs the sizes of the input {name}, which is not fed")
     graph = graph.with_(inputs=tuple([part.value for part in (*arguments, *whole.parameters)]))
     results = [replace(result, value=value) for result, value in zip(results, graph.outputs)]
-    return replace(whole, graph=graph, arguments=tuple(arguments), results=tuple(results))
+    return replace(whole, graph=graph, arguments=tuple(arguments), results=tuple(results), sizes=sizes)
 
 
 def load_inference_model(path: Union[str, os.PathLike], executor: Any = None) -> Tuple[NamedProgram, List[str], List[Target]]:

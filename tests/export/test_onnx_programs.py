@@ -488,14 +488,15 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "exported_by_command.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    assert cli.main(["export", "exported_by_command:Net", "--input", "image=Nx4:float32", "-o", "net.onnx"]) == 0
-    assert capsys.readouterr().out == "wrote net.onnx: image -> output\n"
-    assert run(str(tmp_path / "net.onnx"), {"image": np.ones((3, 4), "f")})["output"].shape == (3, 2)
+    assert cli.main(["export", "exported_by_command:Net", "--input", "image=Nx4:float32", "-o", "new/net.onnx"]) == 0
+    assert capsys.readouterr().out == "wrote new/net.onnx: image -> output\n"
+    assert run(str(tmp_path / "new" / "net.onnx"), {"image": np.ones((3, 4), "f")})["output"].shape == (3, 2)
     assert cli.main(["export", "exported_by_command:f", "--input", "2x?", "--input", ":int64", "-o", "f.onnx"]) == 0
     found = run(str(tmp_path / "f.onnx"), {"x": -np.ones((2, 3), "f"), "n": np.array(4)})
     assert found["output_1"] == 5 and not found["output_0"].any()
     for arguments, text in ((["exported_by_command:no", "-o", "a"], "there is no exported_by_command:no"),
                             (["exported_by_command", "-o", "a"], "names no function"),
+                            (["exported_by_command:Net", "--weights", "exported_by_command.py", "-o", "a"], "is no .npz file"),
                             (["exported_by_command:f", "--input", "x=2y", "-o", "a"], "says no input")):
         assert cli.main(["export", *arguments]) == 1
         assert text in capsys.readouterr().err
@@ -523,6 +524,24 @@ def test_inference_models_of_paddle(tmp_path):
         traced.save_inference_model(path, feed=[0], format="onnx")
     with pytest.raises(SignatureError, match="no format"):
         traced.save_inference_model(path, format="tflite")
+
+
+def test_inference_models_without_the_first_input(tmp_path):
+    class Rows(chainer.Chain):
+        def forward(self, y, x):
+            return F.max(x, axis=0), F.mean(y, axis=0), F.sum(x) * len(y)
+
+    path, x = str(tmp_path / "rows.onnx"), np.random.rand(4, 3).astype("f")
+    _, traced = dy2static.TracedLayer.trace(Rows(), [np.ones((7, 5), "f"), x])
+    traced.save_inference_model(path, feed=[1], fetch=[0], format="onnx")
+    assert [(node.name, node.shape) for node in session(path).get_inputs()] == [("x", ["x_0", 3])]
+    check(next(iter(run(path, {"x": x[:2]}).values())), x[:2].max(0), 1e-6)
+    with pytest.raises(Exception, match="x_0 has to be 1 or more"):
+        run(path, {"x": x[:0]})
+    traced.save_inference_model(str(tmp_path / "c"), feed=[1], fetch=[0], format="c")
+    assert "batch" not in (tmp_path / "c" / "forward.h").read_text()
+    with pytest.raises(SignatureError, match="needs the sizes of the input y"):
+        traced.save_inference_model(path, feed=[1], fetch=[2], format="onnx")
 
 
 def test_axes_that_the_program_takes_for_equal_are_compared(tmp_path):

@@ -93,8 +93,12 @@ def model(name: str, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Seque
 
 
 def write(model: Any, path: Any, external_above: Optional[int] = None) -> None:
-    """Write a file, and a file ``path.data`` of the arrays where these are large.  A file is there wholly, or not at all."""
+    """Write a file, and a file ``path.data`` of the arrays where these are large.  A file is there wholly, or not at all.
+
+    The folder is made if it is not there.
+    """
     path = os.fspath(path)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     limit = EXTERNAL_ABOVE if external_above is None else external_above
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if size >= limit:
