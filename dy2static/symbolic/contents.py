@@ -10,6 +10,7 @@ import chainer
 from ..heap.dict_shadows import ShadowDict
 from ..heap.object_shadows import ShadowBase
 from ..heap.ownership import is_library_class
+from ..heap.stand_ins import is_stand_in
 from ..record.paths import Namespace
 from .kept_gradients import KeptGradient
 from .kinds import ABSENT
@@ -39,6 +40,8 @@ def container_of(item: Any) -> Any:
 def is_iterator(item: Any) -> bool:
     """Whether this is an iterator of Python's, which cannot be put back."""
     cls = type(item)
+    if is_stand_in(cls):
+        return False                                    # one of them refuses `next`
     return cls.__name__ == "Elements" or cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__")
 
 
