@@ -11,7 +11,7 @@ from ..heap.naming import readable
 from ..ir.devices import device_of, is_gpu, kind_of
 from ..ir.graph import Value
 from ..ir.types import Dynamic, List, Tensor, python_scalar, type_of
-from ..record.guards import ArrayMatch, VariableMatch
+from ..record.guards import ArrayMatch, TypeMatch, VariableMatch
 from ..record.inputs import ArrayInput, Input, ListInput, NumberInput, ObjectInput, VariableInput
 from ..record.paths import Attribute, Source
 from ..runtime.devices import COMPILED
@@ -19,6 +19,7 @@ from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.list_lengths import Length
 from ..symbolic.lists import Items, StagedList
+from ..symbolic.uninitialized import UninitializedParameter
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
@@ -51,8 +52,12 @@ class Inputs:
         if real.layout is not None:
             self.capture.abort("a Variable with a memory layout of its own", hint=LAYOUTS)
         array = real.array
+        if array is None and type(real) is chainer.Parameter:
+            self.capture.heap.guard(TypeMatch(source, chainer.Parameter))
+            self.capture.heap.objects.rely_on_class(chainer.Parameter, data=True)
+            return UninitializedParameter(self.capture, real, source)
         if array is None:
-            self.capture.abort(f"parameter {real.name or source.describe()} is not initialised yet", again=True)
+            self.capture.abort("a Variable without an array", again=True)
         device = self._device(array)
         place = self.capture.heap.source(Attribute, source, "array")
         is_fixed = type(real) is chainer.Parameter or self.capture.deciding.is_fixed(place, array)
