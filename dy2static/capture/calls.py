@@ -41,6 +41,7 @@ from .draws import Draws
 from .handlers import HANDLERS, NO_RESULT, refused_fetch
 from .host_results import check_computing
 from .kind_questions import asks_kind, of_kind
+from .list_arrays import array_given
 from .number_calls import NumberCalls, note_order
 from .policy import Rule, decided, named_by
 from .purity import is_of_python, may_do_more
@@ -225,6 +226,7 @@ class Calls:
             args, kwargs = _without_texts(function, args, kwargs)
             if function is np.array and args and type(args[0]) is Flat:
                 return self.capture.numpy.call(array_of_flat, (args[0].owner, *args[1:]), kwargs)
+            args = array_given(self.capture, function, args, kwargs)
             args = tuple([self._argument(x, is_numpy) for x in args])
             kwargs = {name: self._argument(x, is_numpy) for name, x in kwargs.items()}
             objects = [x for x in (*args, *kwargs.values()) if type(x) is SymbolicObject]

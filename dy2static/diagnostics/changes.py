@@ -193,10 +193,13 @@ class Varying(set):
                 place = kind, family(path)
                 self._places[place] = joined(self._places.get(place, path), path)
 
-    def note_length(self, guard: LengthMatch, now: int, of_numbers: bool) -> None:
-        """Note the length that a list has now, and whether it holds floats only, which may be an input as a whole."""
+    def note_length(self, guard: LengthMatch, now: int, of_numbers: bool, is_array: bool) -> None:
+        """Note the length that a list has now.
+
+        of_numbers: whether it holds floats only, which may be an input as a whole.  is_array: whether an array of it may be one.
+        """
         path = guard.source.path()
-        if of_numbers:
+        if of_numbers or is_array:
             self._add(contents_path(path), list)
         if not of_numbers or contents_path(path) in self._needed:
             known = self._lengths.setdefault(path, set())

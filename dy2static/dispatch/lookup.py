@@ -26,6 +26,7 @@ from ..record.guards import (
 )
 from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, nearest, reason_of
+from ..runtime.list_arrays import array_of_list
 from ..runtime.program import Program
 
 #: The types of what may be inputs of a program.
@@ -88,7 +89,8 @@ class Lookup:
                 with contextlib.suppress(AttributeError, LookupError, TypeError):
                     now = at(guard.source)
                     if len(now) != guard.expected:
-                        self.varying.note_length(guard, len(now), holds_numbers(now))
+                        is_array = type(now) is list and array_of_list(now, None) is not None
+                        self.varying.note_length(guard, len(now), holds_numbers(now), is_array)
 
     def refuse(self, args: Tuple, kwargs: Mapping[str, Any], is_last: bool, is_part: bool, contents: bool) -> bool:
         """Let captures stop at what keeps the nearest program from being used; False where that cannot help.

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Iterator, List, Type
+from typing import Any, Dict, Iterator, List, Optional, Type
 
 from ..capture_context import Heap
 from ..record.guards import ItemTypesMatch, LengthMatch
-from ..record.paths import Item, Length, Source
+from ..record.paths import ArrayOfList, Item, Length, Source
 from ..record.writes import AssignList, Change, ExtendList, SetListItem, Write
+from ..runtime.list_arrays import array_of_list
 from .dict_shadows import check_place
 from .right_operands import COMPARISONS, added, adds_itself, ask_right_first
 
@@ -52,6 +53,7 @@ class ShadowList(list):
         super().__init__(unread)
         self.heap, self.real, self.source = heap, real, source
         self.whole = False
+        self.arrays: Dict[Optional[str], Any] = {}      # that NumPy makes of it
         self.before: List[Any] = unread
         self.originals: List[Any] = unread              # and what was written back for good
         self.outside = len(unread)                      # how many there were before the present decision
@@ -76,12 +78,30 @@ class ShadowList(list):
         self.heap.guard(ItemTypesMatch(source, float))
         return self.heap.capture.inputs.list_of_numbers(source, list.__getitem__(self, slice(len(self.real), None)))
 
+    def array(self, dtype: Optional[str]) -> Any:
+        """The array of the present items, if they are numbers and more or fewer from call to call; None otherwise.
+
+        dtype: text for it; None where NumPy chooses it.
+        """
+        is_as_given = not self.whole and list.__len__(self) == len(self.real)
+        if not is_as_given or not self.heap.has_varying_contents(self.source):
+            return None
+        self.heap.check_fresh()
+        if dtype not in self.arrays:
+            array = array_of_list(self.real, dtype)
+            if array is None:
+                return None
+            self.arrays[dtype] = self.heap.capture.inputs.array(array, self.heap.source(ArrayOfList, self.source, dtype))
+        return self.arrays[dtype]
+
     def length(self) -> Any:
         """The length, without reading the items: a number that may change from call to call."""
         if self.whole:
             return list.__len__(self)
         self.heap.check_fresh()
         known = len(self.real)
+        for array in self.arrays.values():              # whose size is the same number
+            return array.shape[0] + (list.__len__(self) - known)
         return self.heap.shadow(known, self.heap.source(Length, self.source)) + (list.__len__(self) - known)
 
     def __bool__(self) -> bool:

@@ -15,6 +15,7 @@ from ..record.documents import need
 from ..record.paths import (
     SAVED_STEPS,
     Argument,
+    ArrayOfList,
     Attribute,
     CellContents,
     ClassNamespace,
@@ -27,6 +28,7 @@ from ..record.paths import (
     Sources,
     follow,
 )
+from ..runtime.list_arrays import DTYPES
 from .notation import value_in, value_out
 from .state import ObjectsOut, is_plain_object, own_attributes
 
@@ -37,7 +39,7 @@ ARGUMENTS = "the arguments of a saved model are arrays, Variables, numbers, text
 OUTSIDE = "_outside"
 
 #: Steps behind an argument of the caller's.
-_OF_ARGUMENTS = (Item, Attribute, Length)
+_OF_ARGUMENTS = (Item, Attribute, Length, ArrayOfList)
 
 #: What the hooks of a Link are called in a file, where they are no hooks any more, but state of the programs.
 HOOKS = "_hooks"
@@ -206,6 +208,8 @@ def _further(sources: Sources, layer: Source, parent: Source, step: Type[Source]
     is_state = parent.root is layer
     if not is_state and step not in _OF_ARGUMENTS:
         raise LoadError(f"{step.word} is no step from an argument")
+    if step is ArrayOfList and key not in DTYPES:
+        raise LoadError(f"{str(key)[:80]} is no dtype of an array of a list")
     if isinstance(parent, InstanceDict) and (
             not (type(key) is str and key.isidentifier() and (key[:2] != "__" or key in _OF_FUNCTIONS))
             or parent.parent is layer and key in _OF_LAYERS):

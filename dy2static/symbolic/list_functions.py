@@ -158,6 +158,8 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
     assert items is not None
     name = getattr(function, "__name__", "")
     known = getattr(np, name, None) is function and name in _LISTED and _KEYWORDS.issuperset(options)
+    if items.kind == "py_float" and function in (np.array, np.asarray) and not _is_of_floats(*rest, **options):
+        capture.abort("an array of ints is made of a list of floats whose length differs from call to call", because=items)
     counts_in_loop = capture.staging.in_loop and items.kind != "array"
     if not known or counts_in_loop or items.kind not in ("array", "py_bool", "py_float"):
         capture.abort(f"a list whose length depends on array values is given to `{name}`", because=items)
@@ -205,6 +207,11 @@ def _raised(function: Callable, rest: Any, named: Any) -> Any:
 def _is_of_one_dtype(items: Items, dtype: Any = None, **options: Any) -> bool:
     """Whether an array of numbers is of the same dtype where there are none, so that these are an array of no elements."""
     return isinstance(items.elem, Scalar) and not options and (dtype is not None or items.elem.dtype == np.dtype(float))
+
+
+def _is_of_floats(dtype: Any = None, **_: Any) -> bool:
+    """Whether an array of this dtype takes all floats: ints are made one by one, and some floats are none."""
+    return dtype is None or np.dtype(dtype).kind in "fb"
 
 
 def _as_array(items: Items, function: Callable) -> Value:

@@ -142,3 +142,73 @@ def test_one_program_for_all_lengths(name, make, captures):
     for i in range(9):
         step(np.full(3, i + 1, "f"))
     assert step.cache_info().captures == captures
+
+
+class Words(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.embed = chainer.links.EmbedID(50, 4, initialW=np.random.RandomState(0).rand(50, 4).astype("f"))
+
+    def int32(self, words):
+        return F.sum(F.tanh(self.embed(np.array(words, "i"))), axis=0) / len(words)
+
+    def of_numpy(self, words):
+        return F.sum(F.tanh(self.embed(np.asarray(words))), axis=0)
+
+    def written(self, words):
+        first = np.asarray(words, np.int32)
+        first[first > 20] = 3
+        second = np.asarray(words, dtype=np.int32)
+        return F.sum(self.embed(first) * self.embed(second), axis=0), first, second
+
+    def mean(self, words):
+        return F.sum(self.embed.W) * np.array(words, np.float32).mean()
+
+    def kept(self, words):
+        self.words = words
+        return F.sum(self.embed(np.array(self.words, "i")), axis=0)
+
+    def appended(self, words):
+        y = F.sum(self.embed(np.array(words, "i")), axis=0)
+        words.append(1)
+        return y + F.sum(self.embed(np.array(words, "i")), axis=0), words
+
+
+def words_of(lengths):
+    return [lambda n=n: ([k * 7 % 50 for k in range(n)],) for n in lengths]
+
+
+def build_words(name):
+    def build(compile):
+        model = Words()
+        return compile(getattr(model, name)), [model]
+    return build
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("name", [name for name in vars(Words) if not name.startswith("_")])
+def test_arrays_of_lists_of_any_length(name, backend):
+    odd = [[2**70], [1.5, 2, 3], [float("nan"), 2.0], [1e300], [True, 2], [np.int64(3), 4, 5, 6], ["a", 2], [60, 1, 2, 3]]
+    calls = [*words_of((3, 5, 8, 9, 2, 11)), *[lambda items=items: (list(items),) for items in odd], *words_of((12, 1))]
+    against_eager.check(build_words(name), calls, backend=backend)
+
+
+@pytest.mark.parametrize("name", ["int32", "of_numpy", "written", "mean"])
+def test_one_program_for_arrays_of_all_lengths(name):
+    step = dy2static.to_static(getattr(Words(), name), strict=True)
+    for make in words_of(range(2, 30)):
+        step(*make())
+    assert step.cache_info().captures == 4 and step.cache_info().fallbacks == 0
+
+
+def test_saved_program_makes_arrays_of_lists(tmp_path):
+    model = Words()
+    step = dy2static.to_static(model.int32)
+    for make in words_of(range(2, 9)):
+        step(*make())
+    dy2static.save(step, tmp_path / "model")
+    loaded, (words,) = dy2static.load(tmp_path / "model"), words_of((20,))[0]()
+    np.testing.assert_allclose(loaded(words).array, model.int32(words).array, rtol=1e-5)
+    with pytest.raises(dy2static.errors.SignatureError):
+        loaded([2**40, 1, 2])

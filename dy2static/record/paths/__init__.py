@@ -18,6 +18,7 @@ from .forms import (
 from .steps import (
     SAVED_STEPS,
     Argument,
+    ArrayOfList,
     Attribute,
     BareItems,
     CellContents,
@@ -36,7 +37,7 @@ from .steps import (
 )
 
 __all__ = [
-    "SAVED_STEPS", "Argument", "Attribute", "BareItems", "CellContents", "ClassNamespace", "Constant", "GuardWriter",
+    "SAVED_STEPS", "Argument", "ArrayOfList", "Attribute", "BareItems", "CellContents", "ClassNamespace", "Constant", "GuardWriter",
     "Implementation", "InstanceDict", "Item", "Keyword", "Length", "Namespace", "Referent", "RuleState", "Shown", "Slots", "Source",
     "Sources", "TableWriter", "contents_path", "expression_path", "family", "follow", "joined", "of_argument", "paths_of",
     "place_of_expression", "shown_by", "stands_for", "with_siblings"]

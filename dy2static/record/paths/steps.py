@@ -10,6 +10,7 @@ from chainer import Parameter, Variable
 
 from ...runtime.bare_items import bare_items
 from ...runtime.guard_tests import has_plain_dict
+from ...runtime.list_arrays import array_of_list
 from ...runtime.rule_states import state_of
 from ...runtime.slots import ClassView, SlotsView
 from .base import GuardWriter, Namespace, Source, TableWriter
@@ -280,6 +281,21 @@ class Length(Source):
         return len(parent)
 
 
+class ArrayOfList(Source):
+    """The array that NumPy makes of a list of numbers; None for what holds others.  key: text for its dtype, or None."""
+
+    __slots__ = ()
+    word = saved = "array"
+    words = "array({})"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(array_of_list, 'array_of_list')}({parent}, {self.key!r})"
+
+    def read(self, parent: Any) -> Any:
+        return array_of_list(parent, self.key)
+
+
 class Referent(Source):
     """What a weak reference refers to."""
 
@@ -308,4 +324,5 @@ class Implementation(Source):
 
 
 #: The steps that files may have, behind the first, by what they call them.
-SAVED_STEPS: Dict[str, Type[Source]] = {step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length)}
+SAVED_STEPS: Dict[str, Type[Source]] = {
+    step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length, ArrayOfList)}
