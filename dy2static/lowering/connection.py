@@ -20,7 +20,7 @@ from .. import ops
 from ..ir.building import constant
 from ..ir.dims import less
 from ..ir.graph import Value
-from .registry import are_fixed, are_there, ints, lowers, numbers_of_windows
+from .registry import are_fixed, are_there, ints, lowers, numbers_of_windows, size_of
 
 
 @lowers(LinearFunction)
@@ -34,12 +34,12 @@ def linear(node: Any, x: Value, W: Value, *b: Value) -> Optional[Value]:
 
 @lowers(EmbedIDFunction)
 def embed_id(node: Any, x: Value, W: Value) -> Optional[Value]:
-    # in debug mode ids are checked; where an id is to be ignored, row 0 is read, and masked afterwards
-    if chainer.is_debug():
+    # in debug mode ids are checked; without ids, backward raises
+    if chainer.is_debug() or size_of(x) == 0 and chainer.config.enable_backprop:
         return None
     if node.ignore_label is None:
         return ops.take(W, x, axis=0)
-    label = node.ignore_label
+    label = node.ignore_label                           # where it stands, row 0 is read, and masked afterwards
     if not isinstance(label, int) or x.dtype.type(label) != label:
         return None
     ignored = ops.equal(x, constant(label, x.dtype))
