@@ -225,6 +225,9 @@ class Materialiser:
 
     def _parts(self, item: Any) -> Build:
         kind = type(item)
+        if kind is StagedList and item.uneven is not None:
+            items, rest = item.uneven.items, item.uneven.rest
+            return Call(operator.add, (self.build(StagedList(self.capture, [items])), self.build(list(rest))))
         if kind is StagedList and item.symbolic is not None:
             if item.symbolic.kind == "variable":
                 return Call(variables_of, (self.build(variables_together(item.symbolic)),))

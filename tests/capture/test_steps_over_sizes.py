@@ -118,6 +118,29 @@ def test_one_program_for_rests_one_without_and_one_for_few(function):
     compared(function, Model, 5)
 
 
+def test_parts_that_leave_as_a_list():
+    def parts(model, x):
+        ys, model.arrays = [], []
+        for i in range(0, len(x), STEP):
+            ys.append(model(x[i:i + STEP]))
+            model.arrays.append(ys[-1].array)
+        return ys, F.sum(ys[-1])
+
+    def seen(function, model, x):
+        model.cleargrads()
+        ys, last = function(model, x)
+        (last + sum(F.sum(y ** 2) * (k + 1) for k, y in enumerate(ys))).backward()
+        return [type(ys), *[y.array for y in ys], last.array, *[p.grad for p in model.params()], *model.arrays]
+    model, static = Model(), to_static(parts, backend="numpy")
+    for n in SIZES:
+        x = np.random.RandomState(n).uniform(-1, 1, (n, 3)).astype("f")
+        expected, found = seen(parts, model, x), seen(static, model, x)
+        assert len(found) == len(expected) and found[0] is list
+        for a, b in zip(expected[1:], found[1:]):
+            np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+    assert static.stats()["captures"] <= 5 and not static.stats()["fallbacks"]
+
+
 @pytest.mark.filterwarnings("ignore:A batch with no more than one sample")
 def test_rests_of_one_are_told_from_others_where_that_matters():
     compared(joined_arrays, Normalized, 6)
