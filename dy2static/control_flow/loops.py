@@ -19,10 +19,11 @@ from ..runtime import dy
 from ..runtime.unbound import Undefined
 from ..symbolic.kinds import name_at
 from ..symbolic.list_kinds import known_length, truth_of
-from ..symbolic.lists import symbolic_items
+from ..symbolic.lists import StagedList, symbolic_items, uneven_items
 from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.sequences import Parts
 from ..symbolic.size_trials import without_sizes
+from ..symbolic.uneven import Uneven
 from ..symbolic.values import Maybe
 from .branches import Branch
 from .for_rest import Replayed, Rest, check_unnamed
@@ -67,13 +68,17 @@ class Loops:
 
         A last step that is another one than the others comes behind that loop.
         """
-        found = sequence.split() if isinstance(sequence, Parts) else None
+        found = self._split(sequence)
         if found is not None:
             whole, last = found
             state = state if whole is None else self.for_(whole, body, state, names, stop)
             if stop is None:
-                return body(last, *state)       # type: ignore[no-any-return]
-            return dy.cond(dy.not_(stop(*state)), functools.partial(body, last), _unchanged, state, names=names)
+                state = body(last, *state)
+            else:
+                state = dy.cond(dy.not_(stop(*state)), functools.partial(body, last), _unchanged, state, names=names)
+            if type(sequence) is StagedList and (self._split(sequence) or (None, None))[1] is not last:
+                self.capture.abort("a list changes while a loop goes over it")
+            return state
         steps = sequence.steps if isinstance(sequence, Parts) else {}
         try:
             return self._over_places(sequence, body, state, names, stop)
@@ -81,6 +86,16 @@ class Loops:
             if not steps or getattr(error, "final", False):
                 raise
         raise SizeNeeded("whether a loop has a last step that is a part of one", sum(map(Dim, steps)), steps=steps)
+
+    def _split(self, sequence: Any) -> Optional[Tuple]:
+        """Steps that are like each other, or None, and a last one that is not; None where there is none, or it is not known."""
+        if isinstance(sequence, Parts):
+            return sequence.split()
+        uneven = uneven_items(sequence)
+        if uneven is None:
+            return None
+        before = Uneven(uneven.items, uneven.rest[:-1]) if len(uneven.rest) > 1 else uneven.items
+        return StagedList(self.capture, [before]), uneven.rest[-1]
 
     def _over_places(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],
                      stop: Optional[Callable[..., Any]]) -> Tuple:

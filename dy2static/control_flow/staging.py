@@ -24,7 +24,7 @@ from ..symbolic.iterators import LIST_PARTS
 from ..symbolic.kept_values import kept_values
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.list_kinds import truth_of
-from ..symbolic.lists import StagedList, as_staged, symbolic_items
+from ..symbolic.lists import StagedList, as_staged, symbolic_items, uneven_items
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sequences import PARTS, Parts, has_rows, sequence_of
 from ..symbolic.sizes import Size
@@ -271,7 +271,7 @@ def _items_of(capture: CaptureContext, function: Callable, items: Any, args: Tup
 
 def _is_of_unknown_length(items: Any) -> bool:
     """Whether only the run knows how many items there are."""
-    return isinstance(items, Parts) or has_rows(items) or symbolic_items(items) is not None
+    return isinstance(items, Parts) or has_rows(items) or uneven_items(items) is not None or symbolic_items(items) is not None
 
 
 def _add_if(staging: Staging, made: list, test: Optional[Callable], element: Callable, unpacked: Callable, item: Any) -> Tuple:
@@ -296,7 +296,7 @@ def _for(capture: CaptureContext, iterable: Any, body: Callable, state: Tuple, n
         return NotImplemented
     iterable = as_staged(iterable)
     parts = sequence_of(capture, iterable)
-    if parts is None and symbolic_items(iterable) is None:
+    if parts is None and uneven_items(iterable) is None and symbolic_items(iterable) is None:
         return NotImplemented
     return staging_of(capture).loops.for_(iterable if parts is None else parts, body, state, names, stop)
 
