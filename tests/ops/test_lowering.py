@@ -167,3 +167,16 @@ def test_sums_to_a_shape_have_the_dtype_of_sums(dtype, shape):
 def test_a_truth_value_is_no_size():
     with pytest.raises(TypeError, match="integer"):
         to_static(lambda x, n: F.reshape(x, (n, -1)), backend="numpy")(np.ones((2, 3), "f"), True)
+
+
+def test_embeddings_without_ids_raise_in_backward():
+    W = chainer.Parameter(np.ones((4, 2), "f"))
+    static = to_static(lambda ids: F.sum(F.embed_id(ids, W)), backend="numpy")
+    for ids in (np.arange(3, dtype="i"), np.zeros(0, "i"), np.zeros(0, "i")):
+        if len(ids):
+            static(ids).backward()
+            continue
+        with pytest.raises(ValueError, match="cannot reshape array of size 0"):
+            static(ids).backward()
+    with chainer.no_backprop_mode():
+        assert static(np.zeros(0, "i")).array == 0
