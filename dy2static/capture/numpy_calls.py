@@ -12,7 +12,7 @@ from ..heap.wording import in_users_words
 from ..ir.devices import is_gpu
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Dynamic, Scalar
+from ..ir.types import Dynamic, Scalar, Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..lowering import host
@@ -195,7 +195,8 @@ class NumPyCalls:
         found = capture.placement.types(found, types, tried, device)
         if any(isinstance(t, Dynamic) for t in found):
             capture.abort(f"{_shown(asked, name)} gives objects")
-        may_fail = _may_fail(function, name, [v.type for v in operands], extents)
+        given = [v.type for v in operands]
+        may_fail = _may_fail(function, name, given, extents) or name in ("array", "asarray") and _makes_ints_of_floats(given, found)
         return _Given(function, structure, found, extents, sizes, held, may_fail)
 
     def _add(self, asked: Any, call: Call, operands: List[Value], attrs: Dict[str, Any], may_fail: bool,
@@ -254,6 +255,12 @@ def _may_fail(function: Any, name: str, types: List[Any], extents: Any) -> bool:
     return type(function) is not Attempt and (
         bool(extents) or abstract_eval.may_raise(function, name, types) or
         may_be_empty(types) and not isinstance(function, np.ufunc))
+
+
+def _makes_ints_of_floats(types: Sequence[Any], found: Sequence[Any]) -> bool:
+    """Whether an array of ints is made of floats of Python's, some of which are no ints."""
+    return any([isinstance(t, Scalar) and t.kind == "py_float" for t in types]) and \
+        any([isinstance(t, Tensor) and t.dtype.kind in "iu" for t in found])
 
 
 def _callable(function: Any) -> Tuple[str, Callable]:
