@@ -33,7 +33,8 @@ class UninitializedParameter(SymbolicParameter):
     def __init__(self, capture: CaptureContext, real: chainer.Parameter, source: Source):
         # not that of symbolic Variables: there is no array
         self.__dict__.update(capture=capture, real=real, source=source, described=real.name or source.describe(), connected=False,
-                             _requires_grad=True, _layout=None, _has_chainerx_array=False, depth=capture.staging.depth)
+                             _layout=None, _has_chainerx_array=False, depth=capture.staging.depth)
+        self.__dict__["_requires_grad"] = _guarded("_requires_grad")(self)
         for name in _WITHOUT:
             if _guarded(name)(self) is not None:
                 _has_no_array(self)
@@ -44,9 +45,10 @@ class UninitializedParameter(SymbolicParameter):
     @property
     def dtype(self) -> np.dtype:
         """That of its initializer; raises RuntimeError where it has none."""
-        if self.real.dtype == np.float16:               # rules with `use_fp32_update` make a Parameter for it
+        dtype = _guarded("dtype")(self)
+        if dtype == np.float16:                         # rules with `use_fp32_update` make a Parameter for it
             _has_no_array(self)
-        return self.real.dtype
+        return dtype        # type: ignore[no-any-return]
 
     @property
     def device(self) -> Device:

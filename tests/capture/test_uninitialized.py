@@ -78,3 +78,19 @@ def test_what_needs_the_array_is_what_it_is_in_eager_mode(use):
             return net(x), net.unused.W.array
         return compile(f), [net]
     against_eager.check(make, [lambda: (against_eager.variable(5, 4),)] * 4)
+
+
+def test_what_else_is_read_of_such_a_parameter_is_guarded():
+    def make(compile):
+        net = Net()
+        W, calls = net.unused.W, [0]
+        function = compile(lambda: (net.cleargrads(), W.dtype == np.float32, W.requires_grad, F.sum(net.used.b)))
+
+        def f():
+            calls[0] += 1
+            if calls[0] == 4:
+                W.initializer = chainer.initializers.Zero(np.float32)
+            W._requires_grad = calls[0] < 6
+            return function()
+        return f, [net]
+    against_eager.check(make, [lambda: ()] * 4)
