@@ -4,7 +4,7 @@ from pathlib import Path
 from dy2static.capture import builtin_calls, call_rules
 from dy2static.capture.policy import Rule, decided, itself, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "architecture" / "capture.md"
 
 
 def test_the_documentation_shows_the_table():

@@ -20,7 +20,7 @@ def test_the_site_builds(tmp_path):
                           env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
-    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    pages = {path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert all(f'href="{page}.html' in index for page in pages - {"index"}), "every page is in the table of contents"
     assert "dy2static.to_static" in (tmp_path / "api.html").read_text(encoding="utf-8")
 
@@ -42,7 +42,7 @@ def test_examples_of_docstrings_give_what_they_show(path):
     assert done.attempted and not done.failed
 
 
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").rglob("*.md"))
 
 
 def test_the_changelog_has_each_entry_once_and_under_a_theme():
@@ -60,7 +60,17 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_to_headings(page):
     for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
         assert anchor in anchors(page.parent / path if path else page), f"{path}#{anchor}"
+
+
+INTERNALS = [page for page in PAGES if page.parent.name == "architecture" or page.name == "architecture.md"]
+
+
+@pytest.mark.parametrize("page", INTERNALS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_the_architecture_names_exist(page):
+    files = {path.as_posix() for folder in ("dy2static", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.*")}
+    named = re.findall(r"`((?:\w+/)*\w+\.(?:py|c|h))\b", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any(file.endswith("/" + name) for file in files)] == []
