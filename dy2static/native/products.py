@@ -82,7 +82,7 @@ static int64_t long_pieces(const int64_t m, const int64_t pieces)
 static int64_t columns_of_piece(const factors *f)
 {{
     const int64_t threads = dy_team ? dy_team->threads : 1, parts = 1 + (f->n - 1) / columns_together(f->n, f->k);
-    if (!packs_late(f->trans_a, f->trans_b, f->m, part_of_depth(f->k)) || panels_of(f->n) < STRIP * threads)
+    if (!packs_late(f->trans_a, f->trans_b, f->m, part_of_depth(f->k), f->lda) || panels_of(f->n) < STRIP * threads)
         return 0;
     return piece(f->n, parts < threads ? threads : parts, COLUMNS, COLUMNS + 1);
 }}

@@ -159,18 +159,19 @@ static void vector_product(const int by_rows, const int64_t n, const int64_t k, 
 #include "dy2static_narrow_products.h"
 
 /* Whether rows of A are read where they are: few columns do not repay a copy.  With the longest vectors nothing repays it but rows whose
-   lines fall into one set of the cache. */
+   lines fall into one set of the first cache; few columns do not repay that either, if a set holds the lines of all rows of a tile. */
 static int repays_beside(const int64_t n, const int64_t lda)
 {
     const int few = n <= BESIDE_PANELS * COLUMNS, apart = lda * sizeof(DY_T) % SETS != 0;
-    return DY_BYTES == 64 ? few || apart : DY_BYTES == 32 && few && apart;
+    return DY_BYTES == 64 ? apart || (few && NEAREST_WAYS >= DY_ROWS) : DY_BYTES == 32 && few && apart;
 }
 
-/* Whether a panel of a transposed B is packed when the first block of rows needs it: one that is longer than the first cache.  Meanwhile
-   the rows of the next one come to the second cache. */
-static int packs_late(const int trans_a, const int trans_b, const int64_t m, const int64_t depth)
+/* Whether a panel of a transposed B is packed when the first block of rows needs it: one that is longer than the first cache, where rows
+   of A are not packed for each STRIP panels.  Meanwhile the rows of the next one come to the second cache. */
+static int packs_late(const int trans_a, const int trans_b, const int64_t m, const int64_t depth, const int64_t lda)
 {
-    return HAS_SQUARES && trans_b && !trans_a && m > FEWER_ROWS && depth * COLUMNS * (int64_t)sizeof(DY_T) > NEAREST_BYTES;
+    return HAS_SQUARES && trans_b && !trans_a && m > FEWER_ROWS && depth * COLUMNS * (int64_t)sizeof(DY_T) > NEAREST_BYTES
+        && repays_beside(STRIP * COLUMNS, lda);
 }
 
 /* How many columns are made at a time where panels are packed late: about equal parts whose panels fit into memory of the thread. */
@@ -213,7 +214,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
 {
     const DY_T *const block = at_hand(own_block);
     DY_T *const panel = at_hand(own_panel);
-    const int late = !ready_panels && packs_late(trans_a, trans_b, m, depth) && panels_of(n) * depth <= STRIP * DEPTH;
+    const int late = !ready_panels && packs_late(trans_a, trans_b, m, depth, lda) && panels_of(n) * depth <= STRIP * DEPTH;
     const DY_T *const packed = late ? panel : ready_panels ? ready_panels : pack_small(trans_b, m, n, depth, b, ldb, keep);
     const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
     const int beside = packed && !trans_a && repays_beside(n, lda);
@@ -325,7 +326,7 @@ DY_GEMM_LINKAGE void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int
             finish(after, i, rows, n);
         }
         return;
-    } else if (n > COLUMNS && packs_late(trans_a, trans_b, m, part_of_depth(k))) {
+    } else if (n > COLUMNS && packs_late(trans_a, trans_b, m, part_of_depth(k), lda)) {
         const int64_t columns = columns_together(n, k);
         for (int64_t j = 0; j < n; j += columns) {
             const finishing part = after ? (finishing){after->body, after->given, after->row, after->column + j} : (finishing){0};

@@ -34,6 +34,11 @@ enum {
     HEIGHT = DY_HEIGHT * DY_ROWS,
     STRIP = 4,                                  /* panels */
     NEAREST_BYTES = 1 << 15,                    /* of the first cache */
+#if defined(__AVX512VBMI2__) && (!defined(__CLZERO__) || defined(__AVXVNNI__))
+    NEAREST_WAYS = 12,                          /* lines of a set of it: Intel's since Ice Lake, AMD's since Zen 5 */
+#else
+    NEAREST_WAYS = 8,
+#endif
     NEAR_BYTES = 3 << 18,                       /* bytes of B that are taken to be in the second cache */
     STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
 };
