@@ -19,7 +19,8 @@ from ..symbolic.values import SymbolicScalar, is_symbolic
 if TYPE_CHECKING:
     from .protocols import Capture
 
-#: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
+#: Characters of an expression over numbers, which is written out wherever it is used.  What is computed of longer ones is part
+#: of the graph, and where there is no such part, fixed.
 LONGEST_EXPRESSION = 400
 
 _COMPARING = ("==", "!=", "<", "<=", ">", ">=")
@@ -90,8 +91,9 @@ class Expressions:
         result = _of_hints(function, operands)
         texts = [self.text_of(x) for x in operands]
         if symbol == "abs":
-            return self.make(f"abs({texts[0]})", result)
-        return self.make(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+            return self._made(f"abs({texts[0]})", result, function, operands)
+        text = f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})"
+        return self._made(text, result, function, operands)
 
     def _has_known_type(self, base: Any, exponent: SymbolicScalar) -> bool:
         """Whether the type of ``base ** exponent`` follows from the types and from a sign, which is guarded."""
@@ -125,6 +127,12 @@ class Expressions:
             return self.capture.numpy.call(negative_power, (base, exponent), {})
         return self.capture.numpy.call(operator.pow, (base, exponent), {})
 
+    def _made(self, text: str, hint: Any, function: Callable, operands: Tuple) -> Any:
+        """What a function gives for numbers: an expression, or where that would be too long, a number of the graph."""
+        if len(text) > LONGEST_EXPRESSION and type(hint) in (int, float):
+            return self.capture.numpy.call(function, operands, {})
+        return self.make(text, hint)
+
     def make(self, text: str, hint: Any) -> Any:
         """A symbolic number for an expression whose value in this call is ``hint``; the value, if it decides something."""
         kind = {bool: "py_bool", int: "py_int", float: "py_float"}.get(type(hint))
@@ -149,7 +157,7 @@ class Expressions:
         if type(result) not in (bool, int, float):
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in args])
         name = self.capture.inputs.bind(function, getattr(function, "__name__", "function"))
-        return self.make(f"{name}({', '.join(self.text_of(x) for x in args)})", result)
+        return self._made(f"{name}({', '.join(self.text_of(x) for x in args)})", result, function, args)
 
     def function_of_list(self, function: Callable, items: Sequence[Any], first: Any) -> Any:
         """``sum(items, first)`` and its like on symbolic numbers that are expressions."""

@@ -242,7 +242,7 @@ class Materialiser:
             return SetOf(tuple([self.build(part) for part in item]))
         if kind is slice:
             return Call(slice, (self.build(item.start), self.build(item.stop), self.build(item.step)))
-        if isinstance(item, types.MethodType) and type(item.__self__) in (StagedList, TextKeyed):
+        if isinstance(item, types.MethodType) and (type(item.__self__) in (StagedList, TextKeyed) or _is_of_container(item)):
             return Call(getattr, (self.build(item.__self__), Const(item.__func__.__name__)))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
             return Method(self.build(item.__func__), self.build(item.__self__))
@@ -280,3 +280,9 @@ class Materialiser:
         attributes = self.build({**slots, **getattr(item, "__dict__", {})})
         contents = self.build(base(item) if base is not object else None)
         return Call(functools.partial(make_of, kind, base), (contents, attributes))
+
+
+def _is_of_container(method: types.MethodType) -> bool:
+    """Whether the shadow of a container has this method in place of one of Python's, which goes by the same name."""
+    return isinstance(method.__self__, (list, dict, set, collections.deque)) and \
+        (method.__func__.__module__ or "").startswith("dy2static.")

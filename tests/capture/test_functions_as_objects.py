@@ -254,3 +254,30 @@ def test_attributes_of_methods_that_may_change_in_place_are_refused():
         np.testing.assert_array_equal(compiled(x), [3, 3])
     Optioned.forward.options["scale"] = 5
     np.testing.assert_array_equal(compiled(x), [6, 6])
+
+
+LOG = {"losses": [3.0, 1.0, 2.0]}
+RECENT, BY_NAME = collections.deque([1.0, 2.0]), collections.OrderedDict(a=1, b=2)
+
+
+def methods_of_containers(x):
+    return x * 2, LOG["losses"].index, LOG.get, RECENT.index, BY_NAME.get, LOG["losses"].count
+
+
+def best_so_far(x):
+    LOG["losses"].append(float(F.sum(x).array))
+    best = min(LOG["losses"])
+    return f"{best:.1f} at {LOG['losses'].index(best)}"
+
+
+def test_methods_of_containers_that_leave():
+    """They are Python's, of the caller's containers; also where a line runs as Python and one part gives a method to the next."""
+    expected, found = methods_of_containers(np.ones(3, "f")), to_static(methods_of_containers, backend="numpy")(np.ones(3, "f"))
+    assert found[1:] == expected[1:]
+    assert [type(method) for method in found[1:]] == [types.BuiltinMethodType] * 5
+    assert found[1](2.0) == 2 and found[2]("losses") is LOG["losses"]
+    static = to_static(best_so_far, backend="numpy")
+    for start in (4.0, 0.5, 2.0):
+        kept = list(LOG["losses"])
+        expected, LOG["losses"][:] = best_so_far(np.full(2, start, "f")), kept
+        assert static(np.full(2, start, "f")) == expected

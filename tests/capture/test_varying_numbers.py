@@ -217,3 +217,35 @@ def _seen(f, number):
         except (TypeError, chainer.utils.type_check.InvalidType) as error:
             return [type(error)]
     return [y.dtype, y.array, x.grad]
+
+
+def returns_of_steps(x, rewards, state):
+    """An expression of each step, and sums of many numbers of which a size, a key and an error are made."""
+    value, returns, count = 0.0, [], 0
+    for reward in reversed(rewards):
+        value = reward + 0.99 * value
+        returns.insert(0, value)
+        count += int(reward * 10)
+    state.count = count
+    state.root = math.sqrt(value - 20)
+    y = x * np.array(returns[:6], "f") * (2 if value > 40 else 1)
+    return y, returns, value // 7, count, [0] * (count % 3), f"{value:.3f}", "abc"[count % 3], {0: 1.5, 1: 2.5, 2: 3.5}[count % 3]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_numbers_made_of_many(backend):
+    """What is computed of very long expressions is part of the graph: no program is for one value of it."""
+    static = dy2static.to_static(returns_of_steps, backend=backend)
+    random = np.random.RandomState(0)
+    states = [types.SimpleNamespace() for _ in range(2)]
+    for factor in (1.0, 0.9, 0.5, 0.8, 0.0, 1.0):
+        rewards = [float(factor * reward) for reward in random.rand(80)]
+        seen = []
+        for run, state in zip((returns_of_steps, static), states):
+            try:
+                y, *more = run(chainer.Variable(X), rewards, state)
+                seen.append((np.round(y.array, 2).tolist(), np.round(more.pop(0), 5).tolist(), [type(item) for item in more], more))
+            except ValueError as error:
+                seen.append((str(error), state.count))
+        assert seen[0] == seen[1]
+    assert static.cache_info().captures <= 3
