@@ -6,7 +6,7 @@ import types
 from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Collection, Optional, Sequence, Tuple, Union, overload
 
 import chainer
-from chainer.training import Updater
+from chainer.training import Trainer, Updater
 
 from . import config
 from .backends.pipelines import pass_levels_of
@@ -104,7 +104,7 @@ def _compile(target: Any, options: Options) -> Any:
         return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)  # type: ignore[arg-type]
     raise SignatureError(f"to_static takes a function, a method, a Chain class, a Link or an updater, not {type(target).__name__}",
                          hint=next((hint for kind, hint in _INSTEAD if isinstance(target, kind)),
-                                   "C functions and builtins have no source to compile"))
+                                   "C functions and builtins have no source to compile" if callable(target) else None))
 
 
 #: What to compile in place of objects of some types.
@@ -114,6 +114,10 @@ _INSTEAD: Tuple[Tuple[Any, str], ...] = (
     (functools.cached_property, "put `@to_static` below `@cached_property`"),
     (type(functools.lru_cache(len)), "put `@to_static` below the decorator that keeps results"),
     (functools.partialmethod, "give it the function: partialmethod(to_static(function), ...)"),
+    (chainer.Optimizer, "give it the function that calls update, or the updater: to_static(StandardUpdater(iterator, optimizer))"),
+    (Trainer, "give it the updater: to_static(trainer.updater)"),
+    ((list, tuple, dict), "give it each of the functions and Links, one by one"),
+    ((str, types.ModuleType), "give it the function or the Link itself"),
     (type, "classes other than Links have no function to compile: decorate their methods"))
 
 

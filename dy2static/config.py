@@ -38,7 +38,8 @@ def number(least: int, most: float = float("inf")) -> Kind:
         if not least <= int(text) <= most:
             raise ValueError(text)
         return int(text)
-    return Kind(f"a whole number from {least} on" if most == float("inf") else f"a whole number from {least} to {most}", read)
+    return Kind(f"a whole number from {least} on" if most == float("inf") else
+                f"{least} or {most}" if most == least + 1 else f"a whole number from {least} to {most}", read)
 
 
 def _seconds(text: str) -> float:

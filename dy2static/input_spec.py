@@ -141,6 +141,10 @@ def _check_kind(spec: Any) -> None:
         raise SignatureError(f"an input_spec holds InputSpecs, arrays, Variables and plain values, not {type(spec).__name__}")
 
 
+def _is_shape(spec: Any) -> bool:
+    return bool(spec) and not isinstance(spec, dict) and all(n is None or type(n) is int for n in spec)
+
+
 def _is_array(spec: Any) -> bool:
     return hasattr(spec, "shape") and hasattr(spec, "dtype")
 
@@ -182,7 +186,8 @@ def _check(spec: Any, given: Any, name: str) -> None:
             raise SignatureError(f"{name} is {found}, where input_spec has {spec.dtype} {spec.shape}", hint=hint)
     elif isinstance(spec, (tuple, list, dict)):
         if not isinstance(given, (dict if isinstance(spec, dict) else (tuple, list))) or len(given) != len(spec):
-            raise SignatureError(f"{name} is not what input_spec has: {type(spec).__name__} of {len(spec)}")
+            raise SignatureError(f"{name} is not what input_spec has: {type(spec).__name__} of {len(spec)}",
+                                 hint=f"did you mean InputSpec({reprlib.repr(spec)})?" if _is_shape(spec) else None)
         for key, part in (spec.items() if isinstance(spec, dict) else enumerate(spec)):
             _check(part, given[key], f"{name}[{key!r}]")
     elif spec is not None and (type(given) is not type(spec) or given != spec):

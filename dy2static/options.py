@@ -111,9 +111,10 @@ def word(name: str, given: Any, known: Iterable[str]) -> str:
 
 def none_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise `SignatureError` for an argument that a function does not have, with the nearest that it has."""
-    known = set(known)
+    known = tuple(known)
     for name in [each for each in given if each not in known]:
-        raise SignatureError(f"{function} has no argument {name!r}", hint=did_you_mean(name, known))
+        raise SignatureError(f"{function} has no argument {name!r}",
+                             hint=did_you_mean(name, known) or f"it has {', '.join(sorted(known))}")
 
 
 def did_you_mean(given: Any, known: Iterable[str]) -> Optional[str]:
@@ -132,15 +133,16 @@ def _recompute(given: Any) -> Recompute:
     try:
         option: Recompute = config.recompute(given)
     except ValueError:
-        raise SignatureError(f'recompute is "none", "cheap", "sublinear" or a number of bytes, not {given!r}',
-                             hint=did_you_mean(given, ("none", "cheap", "sublinear"))) from None
+        raise SignatureError(f'recompute is "auto", "none", "cheap", "sublinear" or a number of bytes, not {given!r}',
+                             hint=did_you_mean(given, ("auto", "none", "cheap", "sublinear"))) from None
     return option
 
 
 def _specs(given: Any) -> Tuple[Any, ...]:
     if given is None or isinstance(given, (list, tuple)):
         return tuple(given or ())
-    raise SignatureError(f"input_spec is a list of InputSpecs, one for each argument, not {given!r}")
+    raise SignatureError(f"input_spec is a list of InputSpecs, one for each argument, not {given!r}",
+                         hint="for one argument, too: [...]")
 
 
 #: What there is if nothing is asked for; the same on NumPy.

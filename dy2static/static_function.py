@@ -221,7 +221,8 @@ def entry_point(cls: type) -> str:
         for name in ("__call__", "forward"):
             if name in base.__dict__:
                 return name
-    raise SignatureError(f"{cls.__name__} has neither forward nor __call__")
+    raise SignatureError(f"{cls.__name__} has neither forward nor __call__",
+                         hint="write `forward`, or decorate the method or the function that computes the loss")
 
 
 class CacheInfo(NamedTuple):
