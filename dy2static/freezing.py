@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple, TypeVar
 import chainer
 import numpy as np
 
+from .errors import SignatureError
 from .native import frozen
 
 AnyLink = TypeVar("AnyLink", bound=chainer.Link)
@@ -26,7 +27,8 @@ def freeze(link: AnyLink) -> AnyLink:
 
     link: a Link whose parameters are initialized, on the host.  Its arrays may be of any shape and dtype.
 
-    Returns the Link.  Raises ValueError, and changes nothing, if a parameter is not initialized or an array is not NumPy's.
+    Returns the Link.  Raises ValueError, and changes nothing, if a parameter is not initialized or an array is not NumPy's, and
+    `SignatureError` for anything but a Link.
     """
     places = [place for place in _places(link) if not frozen.is_frozen(place[0])]
     different: Dict[int, np.ndarray] = {id(array): array for array, _, _ in places}
@@ -37,7 +39,10 @@ def freeze(link: AnyLink) -> AnyLink:
 
 
 def unfreeze(link: AnyLink) -> AnyLink:
-    """Make the frozen arrays of a Link and its children writeable again, as copies, and return the Link."""
+    """Make the frozen arrays of a Link and its children writeable again, as copies, and return the Link.
+
+    Raises `SignatureError` for anything but a Link.
+    """
     places = [place for place in _places(link) if frozen.is_frozen(place[0])]
     copies: Dict[int, np.ndarray] = {}
     for array, replace, _ in places:
@@ -46,7 +51,12 @@ def unfreeze(link: AnyLink) -> AnyLink:
 
 
 def _places(link: chainer.Link) -> List[_Place]:
-    """The arrays of a Link and its children.  Raises ValueError for what is not an array of the host."""
+    """The arrays of a Link and its children.
+
+    Raises `SignatureError` for anything but a Link, and ValueError for what is not an array of the host.
+    """
+    if not isinstance(link, chainer.Link):
+        raise SignatureError(f"freeze and unfreeze take a Link, not {type(link).__name__}")
     found = [*_parameters(link), *_persistent(link)]
     for array, _, name in found:
         if type(array) is not np.ndarray:

@@ -157,6 +157,8 @@ class ChainerCalls:
             if array is x and array.now() in self.capture.gradients.variables:      # `h.array`, which is not `h`
                 return OPS["stop_gradient"](array.now()), False
             return array.now(), requires_grad
+        if not isinstance(array, chainer.get_array_types()):
+            self.capture.abort(f"a Chainer function gets {a_type(array)}, which is no array")
         if type(array) is not np.ndarray or requires_grad:
             self.capture.abort(f"{a_type(array)} made inside a library function is differentiated")
         return OPS["constant"](value=array), False

@@ -167,6 +167,12 @@ def test_what_cannot_be_frozen(link, message):
     assert not any(frozen.is_frozen(p.array) for p in link.params())
 
 
+def test_what_is_no_link_is_refused():
+    for function in (freeze, dy2static.unfreeze):
+        with pytest.raises(dy2static.errors.SignatureError, match="freeze and unfreeze take a Link, not int"):
+            function(3)
+
+
 def test_objects_are_refused():
     link = chainer.Link()
     link.add_persistent("names", np.array(["a", None], object))

@@ -320,6 +320,14 @@ def test_a_cut_warns_once_with_line_and_reason(module):
     assert (f.cache_info().captures, f.cache_info().fallbacks, f.stats()["cuts"]) == (0, 0, 1)
 
 
+def test_text_in_place_of_an_array(module):
+    """The reason is said, and then the error is that of eager mode."""
+    f = to_static(module("def f(x):\n    return F.tanh(x)\n").f)
+    with pytest.warns(dy2static.FallbackWarning, match="a Chainer function gets a str, which is no array .*return F.tanh"):
+        with pytest.raises(TypeError, match="incompatible array types"):
+            f("a")
+
+
 @pytest.mark.parametrize("ask", ["call", "program"])
 def test_strict_raises(ask, module):
     function = module(REFUSED).f
