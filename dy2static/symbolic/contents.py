@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 import types
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -94,9 +95,7 @@ def assign(item: Any, contents: Any) -> None:
         list.clear(item)
         list.extend(item, contents)
     elif isinstance(item, dict):
-        (collections.OrderedDict if _has_own_order(item) else dict).clear(item)
-        for key, value in contents.items():
-            assign_key(item, key, value)
+        _assign_items(item, contents)
     elif isinstance(item, set):
         set.clear(item)
         set.update(item, contents)
@@ -108,6 +107,16 @@ def assign(item: Any, contents: Any) -> None:
         item.cell_contents = contents
     elif contents_of(item) is not ABSENT:
         del item.cell_contents
+
+
+def _assign_items(item: dict, contents: Dict) -> None:
+    """Let a dict have these items.  Keys keep their places where that is possible: a loop may be on its way through them."""
+    for key in [key for key in contents_of(item) if key not in contents]:
+        assign_key(item, key, ABSENT)
+    if not all(map(operator.is_, [*contents_of(item), ABSENT], [*contents, ABSENT])):
+        (collections.OrderedDict if _has_own_order(item) else dict).clear(item)
+    for key, value in contents.items():
+        assign_key(item, key, value)
 
 
 def assign_key(item: dict, key: Any, value: Any) -> None:

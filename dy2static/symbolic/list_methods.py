@@ -1,10 +1,11 @@
 """Methods of lists that need the number of items: captures stop where only the run knows it."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Iterator, Type
 
 from ..heap.list_shadows import load_other
 from ..heap.right_operands import COMPARISONS, ask_right_first
+from .members import Members, MembersBackwards
 
 #: The methods, and what they do to a list.
 _METHODS = (("__delitem__", "deleted from"), ("__iter__", "iterated over by a library"), ("__contains__", "searched"),
@@ -19,6 +20,8 @@ def refuse_methods(cls: type) -> None:
     for name, what in _METHODS:
         setattr(cls, name, _unless_symbolic(cls, name, what))
     ask_right_first(cls, list, (*COMPARISONS, "__add__"))
+    for name, members in (("__iter__", Members), ("__reversed__", MembersBackwards)):
+        setattr(cls, name, _over_members(getattr(cls, name), members))
 
 
 def _unless_symbolic(cls: type, name: str, what: str) -> Callable:
@@ -32,3 +35,11 @@ def _unless_symbolic(cls: type, name: str, what: str) -> Callable:
         return method(self, *args, **kwargs)
     guarded.__name__ = name
     return guarded
+
+
+def _over_members(refusing: Callable, members: Type[Members]) -> Callable:
+    """A method that gives the items one by one.  refusing: the one that only looks whether their number is known."""
+    def iterate(self: Any) -> Iterator[Any]:
+        refusing(self)
+        return members(self)
+    return iterate

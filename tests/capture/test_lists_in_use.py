@@ -1,5 +1,6 @@
 """Lists whose length array values decide, where they leave the function or are used as lists of Python are."""
 import against_eager
+import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
@@ -172,4 +173,82 @@ def test_compiled_or_not(case, calls):
         def f(x, n):
             return case(x, w, n)
         return compile(f), [w]
+    against_eager.check(make, calls, compiled=None)
+
+
+def grows_in_its_loop(x, w):
+    out, h = [1, 2, 3], x
+    for k in out:
+        h = h * w + k
+        if float(x.array.sum()) > 0 and len(out) < 6:
+            out.append(k + 3)
+    return h, out
+
+
+def grows_under_enumerate(x, w):
+    out, h = [x, x * 2], w
+    for i, row in enumerate(out):
+        h = h + row * i
+        if float(row.array[0]) > 0 and i < 3:
+            out.append(row * 0.5)
+    return h, len(out)
+
+
+def grows_beside_another(x, w):
+    out, h = [x, x * 2, x * 3], w
+    for row, k in zip(out, (1, 2, 3, 4)):
+        h = h + row * k
+        if x.array[0] > 0 and k < 2:
+            out.append(row)
+    return h, len(out)
+
+
+def shrinks_in_its_loop(x, w):
+    out, total = [1.0, 2.0, 3.0], 0.0
+    for number in out:
+        total += number
+        if x.array[0] > 0 and out:
+            out.pop()
+    return w * total, out
+
+
+def shrinks_from_its_end(x, w):
+    out, total = [1.0, 2.0, 3.0, 4.0], 0.0
+    for number in reversed(out):
+        total += number
+        if x.array[0] > 0 and number > 2:
+            out.pop()
+            out.append(number * 2)
+    return w * total, out
+
+
+def grows_while_an_iterator_is_used(x, w):
+    out = [1.0, 2.0]
+    items = iter(out)
+    first = next(items)
+    if x.array[0] > 0:
+        out.append(3.0)
+    return w * (first + sum(items)), next(items, None)
+
+
+def assigned_in_its_loop(x, w):
+    rows = [x * 1, x * 2, x * 3]
+    h = w
+    for row in rows:
+        rows[int(x.array.argmax())] = x * 5
+        h = h + row
+    return h
+
+
+CHANGED = [grows_in_its_loop, grows_under_enumerate, grows_beside_another, shrinks_in_its_loop, shrinks_from_its_end,
+           grows_while_an_iterator_is_used, assigned_in_its_loop]
+
+
+@pytest.mark.parametrize("case", CHANGED, ids=lambda case: case.__name__)
+def test_changed_while_a_loop_goes_over_it(case):
+    """A loop over a list sees the items that it has by then, also where array values decide which these are."""
+    def make(compile):
+        w = param(3)
+        return compile(lambda x: case(x, w)), [w]
+    calls = [lambda values=values: (chainer.Variable(np.array(values, "f")),) for values in ([1, 0.5, 0.2], [-1, -0.5, 0.1], [0.1, 0.3, -0.2])]
     against_eager.check(make, calls, compiled=None)

@@ -87,6 +87,47 @@ def class_made_inside(x):
     return Made.count, x * 2
 
 
+def values_while_a_loop_goes_over_keys(x):
+    table, seen = {"a": 1, "b": 2, "c": 3, "d": 4}, []
+    del table["a"]
+    for key in table:
+        seen.append(key)
+        if is_positive(x):
+            table[key] *= 2
+    return seen, table, x * 2
+
+
+def values_while_a_loop_goes_over_them(x):
+    table, seen = collections.Counter("aabbc"), []
+    del table["a"]
+    for k, number in enumerate(table.values()):
+        seen.append(number)
+        if x.array[0, k] > 0:
+            table["c"] += 1
+    return seen, dict(table), x * 2
+
+
+def values_of_the_caller_while_a_loop_goes_over_them(x):
+    TABLE["z"] = TABLE.pop("a")
+    seen = []
+    for key, number in TABLE.items():
+        seen.append((key, number))
+        if is_positive(x):
+            TABLE["z"] += 1
+    return seen, x * 2
+
+
+def key_while_a_loop_goes_over_keys(x):
+    table, seen = {"a": 1, "b": 2, "c": 3}, []
+    del table["a"]
+    for key in table:
+        seen.append(key)
+        if is_positive(x):
+            table["z"] = 1
+            break
+    return seen, list(table), x * 2
+
+
 @pytest.mark.parametrize("make", [itertools.count, lambda: itertools.cycle([1, 2]), lambda: itertools.chain([1], [2, 3]),
                                   lambda: itertools.islice([1, 2, 3], 3), lambda: iter("abc"), lambda: itertools.tee([1, 2])[0]])
 def test_iterators(make):
@@ -99,7 +140,9 @@ def test_iterators(make):
 
 
 @pytest.mark.parametrize("function", [order_of_keys, order_of_keys_that_are_set_anew, order_of_the_callers_keys, ordered_dict,
-                                      order_in_a_loop, containers_of_the_library, bytes_and_exceptions, class_made_inside],
+                                      order_in_a_loop, containers_of_the_library, bytes_and_exceptions, class_made_inside,
+                                      values_while_a_loop_goes_over_keys, values_while_a_loop_goes_over_them,
+                                      values_of_the_caller_while_a_loop_goes_over_them, key_while_a_loop_goes_over_keys],
                          ids=lambda function: function.__name__)
 def test_undone(function):
     def make(compile):
@@ -107,5 +150,6 @@ def test_undone(function):
             for key in "abc":
                 table.pop(key, None)
             table.update(a=1, b=2, c=3)
+            table.pop("z", None)
         return compile(function), [TABLE, ORDERED]
     check(make, CALLS, backend="numpy")
