@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -256,6 +256,9 @@ class Flat:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         array, value = self._array, values(value)
+        if is_scalar(array):                            # which has elements, but is not changed
+            result_of(array._now).flat[values(index)] = value
+            return
         with writing:
             if array._view is None and array.is_evaluated and is_alone(array):
                 array._node.result.flat[values(index)] = value
@@ -273,12 +276,22 @@ class Flat:
         return self[:]
 
 
+def _compared(name: str) -> Callable[[Flat, Any], LazyArray]:
+    def method(self: Flat, other: Any) -> LazyArray:
+        return getattr(operator, name)(self[:], values(other))   # type: ignore[no-any-return]
+    return method
+
+
 def _set_flat(self: LazyArray, value: Any) -> None:
+    if is_scalar(self):
+        result_of(self._now).flat = value               # NumPy says that it is not writable
     Flat(self)[...] = value
 
 
 def install() -> None:
     """Give lazy arrays their indexing."""
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Flat, f"__{name}__", _compared(name))
     LazyArray.flat = property(Flat, _set_flat)                                      # type: ignore[attr-defined]
     LazyArray.__getitem__, LazyArray.__setitem__ = _getitem, _setitem               # type: ignore[attr-defined]
 

@@ -13,6 +13,7 @@ from . import evaluation
 from .arrays import LazyArray, array_of_op
 from .calls import OPERATORS
 from .depth import MOST_DEPTH, keep_shallow
+from .evaluation import result_of
 from .forms import Unsupported, call_of, operand
 from .functions import METHODS
 from .nodes import NUMBERS, TRACED, Node, call_node, writing
@@ -146,6 +147,8 @@ def _seen_by(name: str) -> property:
         return view_of(self, text, (), _frame(1), unsure=is_unsure)
 
     def assign(self: LazyArray, value: Any) -> None:
+        if is_scalar(self):
+            setattr(result_of(self._now), name, value)  # NumPy says that it is not writable
         if name == "imag" and self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
         attribute(self)[...] = value                    # type: ignore[index]

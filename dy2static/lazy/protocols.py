@@ -45,7 +45,9 @@ def array_ufunc(self: LazyArray, ufunc: np.ufunc, method: str, *inputs: Any, **k
         else:
             made = operand(item)
             if made is None:
-                return NotImplemented
+                if hasattr(item, "__array_ufunc__"):    # a masked array, or another object that decides itself
+                    return NotImplemented
+                return at_once(ufunc, inputs, {}, frame, False)     # NumPy knows how to convert it, or raises
             args.append(made)
     return array_of_op(ufunc, tuple(args), frame)
 
@@ -222,8 +224,10 @@ def other_attribute(self: LazyArray, name: str) -> Any:
         raise AttributeError(f"'LazyArray' object has no attribute {name!r}")
     if name in REFUSED_METHODS:
         raise AttributeError(f"{name} of a lazy array: only writes change it (use np.resize, reshape, or read-only copies)")
-    if name in CHANGING_METHODS and callable(getattr(np.ndarray, name)):      # NumPy 2 tells what is no method any more
-        return lambda *args, **kwargs: at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
+    if name in CHANGING_METHODS and callable(getattr(np.ndarray, name)) and not is_scalar(self):
+        # (NumPy 2 tells what is no method any more)
+        return lambda *args, **kwargs: at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1),
+                                               name != "byteswap" or bool((*args, *kwargs.values(), False)[0]))
     found = getattr(self.evaluate(), name)
     if not callable(found):
         return found

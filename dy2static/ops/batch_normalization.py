@@ -42,15 +42,17 @@ def _x_hat(x: np.ndarray, mean: np.ndarray, inv_std: np.ndarray) -> np.ndarray:
 
 
 class _Algebra:
-    """Formulas over values of one dtype, those of statistics spread over the axes that were reduced."""
+    """Formulas over values of one dtype, those of statistics spread over the axes that were reduced.
 
-    def __init__(self, x: Value, gamma: Value, axis: Tuple[int, ...]):
-        self.shape, self.axis = x.shape, axis
-        self.dtype = np.promote_types(x.dtype, gamma.dtype)
+    Chainer computes second derivatives in the dtype of ``x``, also where the statistics have a wider one.
+    """
+
+    def __init__(self, x: Value, axis: Tuple[int, ...]):
+        self.shape, self.dtype, self.axis = x.shape, x.dtype, axis
         self._wide = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
 
     def of(self, value: Optional[Value], like: Value) -> Value:
-        """The value in the common dtype; zeros for None."""
+        """The value in the dtype of ``x``; zeros for None."""
         value = zeros_like(like) if value is None else value
         return value if value.dtype == self.dtype else cast(value, dtype=self.dtype)
 
@@ -107,11 +109,10 @@ def _batch_norm_grad(x: np.ndarray, gamma: np.ndarray, g: np.ndarray, mean: np.n
 
 def _batch_norm_grad_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value, gamma: Value, gy: Value,
                          mean: Value, inv_std: Value, *, axis: Tuple[int, ...]) -> _Gradients:
-    a = _Algebra(x, gamma, axis)
+    a = _Algebra(x, axis)
     gx, ggamma = a.of(y[0], x), a.of(y[1], gamma)
     ggx, gggamma, ggbeta = a.of(g[0], x), a.of(g[1], gamma), a.of(g[2], gamma)
-    scale, inv_std, share = a.of(gamma, gamma), a.of(inv_std, gamma), one_of(x.type.size // gamma.type.size, gamma.dtype)
-    share = a.of(share, gamma) if isinstance(share, Value) else share
+    scale, inv_std, share = a.of(gamma, gamma), a.of(inv_std, gamma), one_of(x.type.size // gamma.type.size, x.dtype)
     r = a.total(gx * ggx)
     coeff = scale * inv_std
     coeff_m = coeff * share
@@ -189,13 +190,14 @@ def _fixed_batch_norm_grad_infer(x: Tensor, gamma: Tensor, mean: Tensor, var: Te
 def _fixed_batch_norm_grad_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value, gamma: Value, mean: Value,
                                var: Value, gy: Value, inv_std: Value, inv_var: Value, *,
                                axis: Tuple[int, ...]) -> _Gradients:
-    a = _Algebra(x, gamma, axis)
+    a = _Algebra(x, axis)
     ggamma, gbeta = a.of(y[1], gamma), a.of(y[2], gamma)
     ggx, gggamma, ggbeta, ggmean, ggvar = (a.of(part, x if i == 0 else gamma) for i, part in enumerate(g))
+    over_std = a.of(gamma * inv_std, gamma)             # Chainer's forward has computed it
     scale, inv_std, inv_var, gy_ = a.of(gamma, gamma), a.of(inv_std, var), a.of(inv_var, var), a.of(gy, gy)
     x_hat = (a.of(x, x) - a.spread(a.of(mean, mean))) * a.spread(inv_std)
     half = ggvar * -0.5
-    over_var, over_std = scale * inv_var, scale * inv_std
+    over_var = scale * inv_var
     gggamma = gggamma + half * over_var
     gx_hat = gy_ * a.spread(gggamma)
     g_over_std = a.total(ggx * gy_) - ggmean * gbeta

@@ -1,4 +1,5 @@
 """Lazy arrays in other threads, as buffers, and by DLPack."""
+import array
 import math
 import sys
 import threading
@@ -27,8 +28,31 @@ def test_objects_beside_arrays_do_what_numpy_does(other):
 def outcome(operation, x):
     try:
         return operation(x).tolist()
-    except TypeError as error:
+    except (AttributeError, IndexError, TypeError) as error:
         return str(error)
+
+
+@pytest.mark.filterwarnings("ignore")                   # computed at once
+@pytest.mark.parametrize("operation", [
+    lambda x: np.add(x, range(3)), lambda x: np.multiply(array.array("i", [1, 2, 3]), x), lambda x: np.maximum(x, np.arange(3)[::-1].flat),
+    lambda x: np.add(x, memoryview(np.arange(3))), lambda x: np.matmul(x, range(3)), lambda x: np.equal(x, None), lambda x: np.add(x, {1}),
+    lambda x: np.hypot(x, x.flat), lambda x: x.flat == 1, lambda x: x[x.flat > 0]], ids=[f"operation {place}" for place in range(10)])
+def test_functions_take_what_numpy_converts(operation):
+    assert outcome(operation, np.arange(3.0)) == outcome(operation, lazy.array(np.arange(3.0)))
+
+
+@pytest.mark.parametrize("operation", [
+    lambda x: x[1].put([0, 1], 5.0), lambda x: x.sum().flat.__setitem__(3, 5), lambda x: setattr(x.sum(), "flat", 5),
+    lambda x: setattr(x[1], "real", 5), lambda x: np.broadcast_to(x, (2, 3)).byteswap().byteswap()],
+    ids=["put", "flat place", "flat", "real", "byteswap"])
+def test_what_cannot_be_changed_says_what_numpy_says(operation):
+    assert outcome(operation, np.arange(3.0)) == outcome(operation, lazy.array(np.arange(3.0)))
+
+
+def test_the_elements_of_a_scalar_are_no_way_to_change_it():
+    y = lazy.array(np.arange(3.0)).sum()
+    y.flat[0] = 5
+    assert isinstance(y.evaluate(), np.float64) and y == 3
 
 
 def test_scalars_are_keys_and_can_be_rounded_and_arrays_cannot():

@@ -180,3 +180,19 @@ def test_embeddings_without_ids_raise_in_backward():
             static(ids).backward()
     with chainer.no_backprop_mode():
         assert static(np.zeros(0, "i")).array == 0
+
+
+@pytest.mark.parametrize("function, count", [(F.batch_normalization, 2), (F.fixed_batch_normalization, 4)])
+def test_second_gradients_of_normalization_are_computed_in_the_dtype_of_x(function, count):
+    """As Chainer does, also where gamma and the statistics have a wider one."""
+    rng = np.random.RandomState(0)
+    arrays = [rng.uniform(-1, 1, (5, 3)).astype("e"), *rng.uniform(0.5, 2, (count, 3)).astype("f")]
+
+    def second(function):
+        xs = [chainer.Variable(x) for x in arrays]
+        first = chainer.grad([F.sum(F.cast(function(*xs), "f") * np.linspace(-1, 1, 15, dtype="f").reshape(5, 3))], xs,
+                             enable_double_backprop=True)
+        return chainer.grad([sum([F.sum(F.cast(g, "f") ** 2) for g in first])], xs[:2])
+
+    for found, wanted in zip(second(to_static(function, backend="numpy")), second(function)):
+        np.testing.assert_allclose(found.array.astype("f"), wanted.array.astype("f"), rtol=1e-6)
