@@ -97,8 +97,9 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
     const int large = m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared};
+    const int apart = dy_team && m <= HEIGHT + HEIGHT / 2;      /* panels that another thread packs come late for so few rows */
     const int64_t late = large && !turned ? columns_of_piece(&all) : 0;
-    if (large && ((!turned && !late) || (repays_kept(k) && kept_panels(&all)))
+    if (large && ((!turned && !late && !apart) || (repays_kept(k) && kept_panels(&all)))
         && large_product(&all, piece(m, long_pieces(m, pieces), EVEN_ROWS, 1)))
         return;
     if (late)
