@@ -87,6 +87,15 @@ static int64_t columns_of_piece(const factors *f)
     return piece(f->n, parts < threads ? threads : parts, COLUMNS, COLUMNS + 1);
 }}
 
+/* Rows of a piece where threads share them, and each has so few that it packs no transposed B: a turned product, whose rows of B do not
+   share a set of the cache.  Else 0. */
+static int64_t rows_of_piece(const factors *f)
+{{
+    const int64_t threads = dy_team ? dy_team->threads : 1, rows = (f->m + threads * WIDTH - 1) / (threads * WIDTH) * WIDTH;
+    const int few = threads > 1 && f->trans_b && !f->trans_a && rows <= FEWER_TURNED_ROWS;
+    return few && !falls_together(f->ldb) && is_turned(rows, f->n, f->ldb) ? rows : 0;
+}}
+
 /* body: what is done with each part of C when it is there, or null. */
 void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda,
                       const DY_T *b, int64_t ldb, DY_T beta, DY_T *c, int64_t ldc,
@@ -98,12 +107,14 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
     const int large = m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared};
     const int apart = dy_team && m <= HEIGHT + HEIGHT / 2;      /* panels that another thread packs come late for so few rows */
-    const int64_t late = large && !turned ? columns_of_piece(&all) : 0;
-    if (large && ((!turned && !late && !apart) || (repays_kept(k) && kept_panels(&all)))
+    const int64_t late = large && !turned ? columns_of_piece(&all) : 0, rows = large && !turned && !late ? rows_of_piece(&all) : 0;
+    if (large && ((!turned && !late && !rows && !apart) || (repays_kept(k) && kept_panels(&all)))
         && large_product(&all, piece(m, long_pieces(m, pieces), EVEN_ROWS, 1)))
         return;
     if (late)
         dy_share_freely(some_columns, &all, n, late);
+    else if (rows)
+        dy_share_freely(some_rows, &all, m, rows);
     else if (dy_team && work >= {shared}) {{
         if (m > n || (m >= 2 * HEIGHT && !turned))
             dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : turned || trans_a ? WIDTH : EVEN_ROWS, 16));
