@@ -8,6 +8,12 @@
 #include "dy2static_gathered_products.h"
 #include "dy2static_patches.h"
 
+/* Whether the product reads filters as they are, and what is gathered for it. */
+static int forward_gathers(const dy_windows *w, const places *at)
+{
+    return (w->algorithm != DY_IN_PLACE && are_patches(w)) || gathers(w, at, w->out);
+}
+
 static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
@@ -15,7 +21,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
-    const int patches = w->algorithm != DY_IN_PLACE && are_patches(w), sparse = patches || gathers(w, &at, w->out);
+    const int patches = w->algorithm != DY_IN_PLACE && are_patches(w), sparse = forward_gathers(w, &at);
     const int plane = patches || !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = strip_size(sparse, w->out, columns, &at);

@@ -121,6 +121,19 @@ static int64_t more_image_shares(const dy_windows *w)
     return dy_team ? least(shares, dy_team->threads) : shares;
 }
 
+/* The same where filters are not packed, but each share of channels would gather images for itself: one for each thread. */
+static int64_t gathered_image_shares(const dy_windows *w)
+{
+    return dy_team ? least(shares_of(w, w->batch), dy_team->threads) : 1;
+}
+
+static int gathers_forward(const dy_windows *windows)
+{
+    const dy_windows flat = flattened(windows), *const w = &flat;
+    const places at = places_of(lay_out(w).plane, w->spots);
+    return forward_gathers(w, &at);
+}
+
 /* Shares of groups if there are several, else of channels, with `least_channels` of them at least. */
 static int64_t part_shares(const dy_windows *w, const int64_t channels, const int64_t least_channels)
 {
@@ -161,7 +174,8 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
         return 0;
     if (is_depthwise(w))
         return share_depthwise(depthwise_forward, 0, w, x, filters, y, after);
-    const int64_t parts = part_shares(w, w->out, LEAST_CHANNELS), images = parts < 2 ? more_image_shares(w) : image_shares(w);
+    const int64_t parts = part_shares(w, w->out, LEAST_CHANNELS);
+    const int64_t images = gathers_forward(w) ? gathered_image_shares(w) : parts < 2 ? more_image_shares(w) : image_shares(w);
     if (images < 2 && parts < 2)
         return forward(w, x, filters, y, after);
     if (images >= least(parts, dy_team->threads))
