@@ -12,7 +12,7 @@ from ..record.guards import ExpressionMatch
 from ..record.paths import place_of_expression
 from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
-from ..symbolic.least_numbers import Least, compared
+from ..symbolic.least_numbers import SWAPPED, Least, compared, compared_sizes
 from ..symbolic.size_trials import without_sizes
 from ..symbolic.values import SymbolicScalar, is_symbolic
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 #: Characters of an expression over numbers, which is written out wherever it is used.  What is computed of longer ones is part
 #: of the graph, and where there is no such part, fixed.
 LONGEST_EXPRESSION = 400
-
-_COMPARING = ("==", "!=", "<", "<=", ">", ">=")
 
 
 def _of_hints(function: Callable, operands: Tuple) -> Any:
@@ -68,11 +66,10 @@ class Expressions:
                 not (symbol == "**" and self._has_known_type(*operands)):
             operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
+            known = self._compared(symbol, *operands) if symbol in SWAPPED else None
+            if known is not None:
+                return known
             least = self._least(operands[0])
-            if least is not None and type(operands[-1]) is int and symbol in _COMPARING:
-                known = compared(least, symbol, operands[1])
-                if known is not None:
-                    return known
             found = self.capture.numpy.call(function, operands, {})
             sizes = [self.size_of(x) for x in operands] if symbol in ("+", "-", "*", "//", "%") else [None]
             if None not in sizes and (symbol in "+-*" or type(sizes[1]) is int and sizes[1] > 0):
@@ -107,6 +104,29 @@ class Expressions:
     def _least(self, number: Any) -> Optional[Least]:
         """What a number of a loop is certain not to be below."""
         return self.capture.index_ranges.least.get(number.truth) if type(number) is SymbolicScalar and number.text is None else None
+
+    def _compared(self, symbol: str, *operands: Any) -> Optional[bool]:
+        """A comparison of sizes, or with a number that a loop counts up or down, where that is certain."""
+        sizes = [self.size_of(x) if type(x) is not SymbolicScalar or x.python_type is int else None for x in operands]
+        if None not in sizes:
+            return compared_sizes(sizes[0], symbol, sizes[1])
+        for number, other, asked in ((operands[0], sizes[1], symbol), (operands[1], sizes[0], SWAPPED[symbol])):
+            if other is None:
+                continue
+            least = self._least(number)
+            if least is None:
+                place, length = self._mirrored(number)
+                other, asked = length - 1 - other, SWAPPED[asked]
+                least = self.capture.index_ranges.least.get(place)
+            known = compared(least, asked, other) if least is not None and type(other) is int else None
+            if known is not None:
+                return known
+        return None
+
+    def _mirrored(self, number: Any) -> Tuple[Any, Any]:
+        """A place and a length, of which a number is ``length - 1 - place``; None and 0 for others."""
+        is_of_run = type(number) is SymbolicScalar and number.text is None
+        return self.capture.index_ranges.mirrored.get(number.truth, (None, 0)) if is_of_run else (None, 0)
 
     def size_of(self, number: Any) -> Any:
         """The number as an int or a size; None if it is neither."""

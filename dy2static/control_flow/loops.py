@@ -18,6 +18,7 @@ from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.unbound import Undefined
 from ..symbolic.kinds import name_at
+from ..symbolic.least_numbers import Least
 from ..symbolic.list_kinds import known_length, truth_of
 from ..symbolic.lists import StagedList, symbolic_items, uneven_items
 from ..symbolic.rollback import WHOLE, Snapshot
@@ -159,8 +160,10 @@ class Loops:
         length = self.capture.expressions.size_of(known_length(test.args[0]))       # type: ignore[attr-defined]
         return None if length is None else maximum(length - state[0], 0)
 
-    def _note_place(self, place: Value, sequence: Any) -> None:
-        """In the body of a ``for``, the place is below the length."""
+    def _note_place(self, place: Value, sequence: Any, start: Any) -> None:
+        """In the body of a ``for``, the place is below the length, and not below that of the first iteration."""
+        if type(start) is int:
+            self.capture.index_ranges.least[place] = Least(start, place, 0)
         length = self.capture.expressions.size_of(known_length(sequence))
         if isinstance(length, (int, Dim)):
             self.capture.index_ranges.is_place(place, length)
@@ -209,7 +212,7 @@ class Loops:
             self.capture.array_writes.overwritten.go_back(overwritten)
             trial = Trial(self.staging, before, state, slots, names)
             if _is_for(test):
-                self._note_place(trial.inside[0].value, test.args[0])       # type: ignore[attr-defined]
+                self._note_place(trial.inside[0].value, test.args[0], state[0])         # type: ignore[attr-defined]
             start = Snapshot(self.capture, (trial.state, test, body))
             with self.staging.region() as test_nodes, self._on_trial(trial):
                 (decision,), _ = self.staging.blocks.run_block(functools.partial(self._test, test), trial.state, start)

@@ -1,8 +1,9 @@
-"""What numbers that loops count are certain not to be below."""
+"""What numbers that loops count are certain not to be below, and what that and sizes say of comparisons."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
+from ..ir.dims import equal, less
 from ..ir.graph import Value
 from .values import SymbolicScalar
 
@@ -34,3 +35,13 @@ def compared(least: Least, symbol: str, bound: int) -> Optional[bool]:
     if symbol in ("==", "!=", "<=", ">"):
         return (symbol in ("!=", ">")) if least.is_at_least(bound + 1) else None
     return (symbol == ">=") if symbol in (">=", "<") and least.is_at_least(bound) else None
+
+
+#: What holds of two operands in the other order.
+SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def compared_sizes(a: Any, symbol: str, b: Any) -> Optional[bool]:
+    """``a symbol b`` for two sizes or ints, where that is certain for all values of the symbols."""
+    found = equal(a, b) if symbol in ("==", "!=") else less(a, b) if symbol in ("<", ">=") else less(b, a)
+    return found if found is None or symbol in ("==", "<", ">") else not found

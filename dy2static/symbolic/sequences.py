@@ -118,7 +118,7 @@ class Range(Parts):
         if self.step == -1 and start is not None:
             note_mirrored(self.capture, found, place, start + 1)
         if type(found) is SymbolicScalar and None not in (start, stop) and not_below(start if self.step > 0 else stop + 1, 0):
-            self.capture.index_ranges.places[found.value] = stop if self.step > 0 else start + 1
+            self.capture.index_ranges.places[found.value] = stop if self.step > 0 else start + 1 - _first(self.capture, place)
         return found
 
 
@@ -215,9 +215,15 @@ class Backwards(Parts):
         found = self.length - 1 - place
         below = self.capture.expressions.size_of(self.length)
         if isinstance(below, Dim) and type(found) is SymbolicScalar:
-            self.capture.index_ranges.places[found.value] = below
+            self.capture.index_ranges.places[found.value] = below - _first(self.capture, place)
             note_mirrored(self.capture, found, place, below)
         return self.parts[found]
+
+
+def _first(capture: CaptureContext, place: Any) -> int:
+    """A whole number that a place in a sequence is not below."""
+    least = capture.index_ranges.least.get(place.truth) if type(place) is SymbolicScalar and place.text is None else None
+    return max(least.start + least.more, 0) if least is not None and type(least.start) is int else 0
 
 
 def note_mirrored(capture: CaptureContext, found: Any, place: Any, length: Any) -> None:
