@@ -177,9 +177,11 @@ class FreeSizes:
         return size
 
     def _member(self, path: Tuple, axis: int) -> Optional[Member]:
-        """The sequence of a list whose lengths vary that has this axis as its first."""
-        member = self.members.get(path) if axis == 0 else None
-        return member if member is not None and (len(set(member.lengths)) > 1 or member.family in self.history.families) else None
+        """The sequence of a list whose lengths vary that has this length along this axis."""
+        member = self.members.get(path)
+        if member is None or axis not in member.axes:
+            return None
+        return member if len(set(member.lengths)) > 1 or member.family in self.history.families else None
 
     def restrict(self, error: BaseException, restricted: Restrictions, is_number_needed: bool) -> None:
         """Let free axes have fewer sizes in the next try: up to a limit, larger ones, multiples, at last only those of this call.
@@ -218,9 +220,12 @@ class FreeSizes:
     def _with_their_lists(self, axes: Set[Axis], raised: Set[Axis]) -> Set[Axis]:
         """These axes; with those of all sequences of a list of which several have been in the way: the others would be, too."""
         families = collections.Counter([self.members[path].family for path, axis in raised
-                                        if axis == 0 and path in self.members])
-        return axes | {(path, axis) for path, axis in self.free if axis == 0 and path in self.members
+                                        if self._is_of_member(path, axis)])
+        return axes | {(path, axis) for path, axis in self.free if self._is_of_member(path, axis)
                        and families[self.members[path].family] >= _SEVERAL}
+
+    def _is_of_member(self, path: Tuple, axis: int) -> bool:
+        return path in self.members and axis in self.members[path].axes
 
     def new_limits(self, limits: Mapping[str, int]) -> Dict[Axis, int]:
         """The limits of axes for those of symbols, if they have none yet and no size seen is above it."""

@@ -17,15 +17,19 @@ _Steps = Tuple[Any, ...]
 
 
 class Member(NamedTuple):
-    """One sequence of a list: the path of all of them, with None for the place, the lengths of all, and which of them it is."""
+    """One sequence of a list: the path of all of them, with None for the place, the lengths of all, and which of them it is.
+
+    axes: those of that length: the first, and in square matrices (which nodes of a graph are neighbors) others.
+    """
 
     family: Tuple
     lengths: Tuple[int, ...]
     place: int
+    axes: Tuple[int, ...] = (0,)
 
 
 def sequences_in(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[Tuple, Member]:
-    """The arrays in lists of arrays that are alike but for the length of their first axis, by their paths.
+    """The arrays in lists of arrays that are alike but for the length of their first axis, and of others as long, by their paths.
 
     The lists may stand in lists, tuples and dicts, and hold tuples of arrays: then the first of all tuples belong together, and so
     on.
@@ -46,10 +50,11 @@ def _search(item: Any, path: Tuple, found: Dict[Tuple, Member], depth: int) -> N
             for steps, array in _arrays(part, (), depth - 1):
                 families.setdefault(steps, []).append(array)
         for steps, arrays in families.items():
-            if len(arrays) == len(item) and _are_sequences(arrays):
+            axes = _axes(arrays) if len(arrays) == len(item) else ()
+            if axes:
                 lengths = tuple([len(array) for array in arrays])
                 for place in range(len(item)):
-                    found[_path((place, *steps), path)] = Member(_path((None, *steps), path), lengths, place)
+                    found[_path((place, *steps), path)] = Member(_path((None, *steps), path), lengths, place, axes)
     for key in keys:
         _search(item[key], ("item", key, *path), found, depth - 1)
 
@@ -67,9 +72,14 @@ def _arrays(item: Any, steps: _Steps, depth: int) -> Iterator[Tuple[_Steps, np.n
             yield from _arrays(item[key], (*steps, key), depth - 1)
 
 
-def _are_sequences(arrays: Sequence[np.ndarray]) -> bool:
+def _axes(arrays: Sequence[np.ndarray]) -> Tuple[int, ...]:
+    """The axes along which each is as long as along the first, if they are of one length along all others; else none."""
     first = arrays[0]
-    return first.ndim > 0 and all((x.shape[1:], x.dtype) == (first.shape[1:], first.dtype) for x in arrays)
+    if not first.ndim or any((x.ndim, x.dtype) != (first.ndim, first.dtype) for x in arrays):
+        return ()
+    sizes = [tuple(each) for each in zip(*[x.shape for x in arrays])]
+    axes = tuple([axis for axis, each in enumerate(sizes) if axis == 0 or each == sizes[0] and len(set(each)) > 1])
+    return axes if all(axis in axes or len(set(each)) == 1 for axis, each in enumerate(sizes)) else ()
 
 
 def _path(steps: _Steps, path: Tuple) -> Tuple:

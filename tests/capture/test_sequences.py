@@ -288,3 +288,37 @@ def test_a_function_of_chainers_that_is_replaced(monkeypatch):
     monkeypatch.setattr(module, "n_step_lstm", lambda *args: (*original(*args)[:2], [y * 2 for y in original(*args)[2]]))
     expected = F.concat(model(None, None, sequences(LENGTHS[2]))[2], axis=0)
     np.testing.assert_allclose(static(sequences(LENGTHS[2])).array, expected.array, rtol=1e-5)
+
+
+def of_graphs(together):
+    """A network of graphs, of which each is a square matrix of neighbors and a row of features for each node."""
+    def make():
+        np.random.seed(0)
+        model = chainer.Chain(first=L.Linear(3, 4), out=L.Linear(4, 2))
+
+        def one_by_one(neighbors, features):
+            hs = [F.sum(F.relu(F.matmul(a.astype("f"), model.first(x))), axis=0) / len(a) for a, x in zip(neighbors, features)]
+            return F.sum(model.out(F.stack(hs)) ** 2), hs[0]
+
+        def in_one_matrix(neighbors, features):
+            sizes = [len(a) for a in neighbors]
+            whole, start = np.zeros((sum(sizes), sum(sizes)), "f"), 0
+            for a in neighbors:
+                whole[start:start + len(a), start:start + len(a)] = a
+                start += len(a)
+            h = F.relu(F.matmul(whole, model.first(F.concat(features, axis=0))))
+            parts = F.split_axis(h, np.cumsum(sizes)[:-1], axis=0)
+            return F.sum(model.out(F.stack([F.sum(part, axis=0) for part in parts])) ** 2), parts[-1]
+        return (in_one_matrix if together else one_by_one), model
+    return make
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_graphs_of_fresh_sizes(together):
+    """Two axes of a matrix are as long as its list of features: one size from the first call on."""
+    random = np.random.RandomState(0)
+    calls = [([random.randint(0, 2, (n, n)) for n in lengths], sequences(lengths)) for lengths in LENGTHS]
+    static = compared(of_graphs(together), calls)
+    assert static.stats()["captures"] == 1
+    with pytest.raises(chainer.utils.type_check.InvalidType):
+        static([random.randint(0, 2, (n, n)) for n in LENGTHS[0]], sequences(LENGTHS[1]))
