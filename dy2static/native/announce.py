@@ -7,11 +7,14 @@ import sys
 import warnings
 from typing import Set
 
+import chainer
+
 from ..errors import FallbackWarning
 from ..pyast.loader import is_generated
 
-#: Files between the user's line and ours: of this package, and that of what it decorates functions with.
-_BETWEEN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, contextlib.__file__)
+#: Files between the user's line and ours: of this package, of Chainer, whose `backward` calls us, and of decorators.
+_BETWEEN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+            os.path.dirname(chainer.__file__) + os.sep, contextlib.__file__)
 _said: Set[str] = set()
 
 

@@ -257,7 +257,9 @@ class Build:
         self._over()
         if status:
             draft.discard()
-            self._failed = Refused(f"{shlex.join(self._maker.command)} refused the text:\n{words}")
+            is_unknown = "-march=" in words and _march() != "native"
+            self._failed = Refused(f"{shlex.join(self._maker.command)} refused the text:\n{words}",
+                                   hint=f"DY2STATIC_MARCH={_march()} is no CPU that this compiler knows" if is_unknown else None)
         else:
             _worked.add(self._maker)
             self._path = draft.publish()

@@ -93,6 +93,12 @@ def test_a_level_above_this_cpu_is_never_run(folder, monkeypatch):
             compiler.build(TEXT % 8)
 
 
+def test_a_cpu_that_the_compiler_does_not_know_is_named_with_its_variable(folder):
+    with config.MARCH.set("i9"), pytest.raises(compiler.BuildFailed) as caught:
+        compiler.build(TEXT % 9)
+    assert str(caught.value).endswith("hint: DY2STATIC_MARCH=i9 is no CPU that this compiler knows")
+
+
 def test_the_environment_names_the_cpu(tmp_path):
     text = "int answer(void) {\\n#ifdef __AVX2__\\nreturn 2;\\n#endif\\nreturn 1; }"
     program = ("from dy2static import config\nfrom dy2static.native import compiler\n"

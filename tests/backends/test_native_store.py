@@ -3,6 +3,9 @@ import os
 import stat
 import warnings
 
+import chainer
+import chainer.functions as F
+import numpy as np
 import pytest
 
 from dy2static import cli, config
@@ -173,6 +176,20 @@ def test_a_directory_that_cannot_be_trusted(folder, spoil):
     assert not folder.is_dir() or not list(folder.iterdir())
     used = os.stat(store.directory())
     assert stat.S_IMODE(used.st_mode) == 0o700 and used.st_uid == os.geteuid()
+
+
+def test_what_is_announced_in_a_backward_names_the_line_of_the_user(monkeypatch):
+    """Not that of Chainer's `backward`, through which the compiler is called."""
+    def fails(*args):
+        announce.announce("disk", "the disk is full")
+        raise NotImplementedError
+
+    x = chainer.Variable(np.ones(2, np.float32))
+    y = F.sum(F.tanh(x))
+    monkeypatch.setattr(y.creator_node, "backward_accumulate", fails)
+    with pytest.warns(FallbackWarning, match="the disk is full") as caught, pytest.raises(NotImplementedError):
+        y.backward()
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_a_directory_of_another_user(folder, monkeypatch):
