@@ -73,7 +73,7 @@ def _small(general: ExportedProgram, other: OfSmall) -> Dict[str, int]:
 def _agree(general: ExportedProgram, other: ExportedProgram, small: Dict[str, int]) -> bool:
     try:
         reduced = passes.run(passes.CLEAN, with_sizes(general.graph, small))
-    except (ValueError, TypeError):                     # an op does not take the size
+    except (ValueError, TypeError, IndexError):         # an op does not take the size
         return False
     makers = {value: node for node in reduced.nodes for value in node.outputs}
     known = {result.name: _number(makers.get(value)) for result, value in zip(general.results, reduced.outputs)

@@ -12,7 +12,7 @@ from ..ir.types import Tensor
 from .movement import reshape, transpose
 from .onnx_forms import reductions
 from .reduction import spread
-from .rules import canonical_axes, canonical_axis, need_dtype, one_shape, reduced, same_as_input
+from .rules import canonical_axes, canonical_axis, need_dtype, one_shape, reduced, result_dtype, same_as_input
 from .slicing import getitem
 
 _ALONG = (sample((4, 3), axis=0), sample((2, 3, 4), axis=1), sample((3,)), sample((0, 3), axis=0), sample((5, 1), axis=-1),
@@ -103,8 +103,8 @@ linear_recurrence: OpDef = declare(
 
 
 def _prod_infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Tensor:
-    need_dtype(x, "f", "the operand")
-    return Tensor(reduced(x.shape, axis, keepdims), x.dtype)
+    need_dtype(x, "fiu", "the operand")
+    return Tensor(reduced(x.shape, axis, keepdims), result_dtype(np.prod, x.dtype))
 
 
 def _prod_vjp(g, y, x, *, axis, keepdims):
@@ -124,5 +124,5 @@ prod = declare(
     numpy="np.multiply.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
     onnx=reductions.prod,
     samples=(sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((3, 4), axis=(0, -1), keepdims=True), sample(()),
-             sample((5,), axis=()), sample((3, 2), axis=0, keepdims=True)),
+             sample((5,), axis=()), sample((3, 2), axis=0, keepdims=True), sample(np.array([[3, -1, 2], [0, 5, -4]]), axis=1)),
 )

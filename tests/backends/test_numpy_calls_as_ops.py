@@ -12,7 +12,7 @@ SPECIAL = np.array([[0.0, -0.0, np.nan, np.inf, -np.inf], [0.5, 1.5, -0.5, 2.5, 
 
 ELEMENTS = {
     "floor": lambda x, i: np.floor(x), "ceil": lambda x, i: np.ceil(x), "trunc": lambda x, i: np.trunc(x), "rint": lambda x, i: np.rint(x),
-    "round": lambda x, i: np.round(x), "sign": lambda x, i: np.sign(x), "fabs": lambda x, i: np.fabs(x), "negative ints": lambda x, i: -i % 3,
+    "round": lambda x, i: np.round(x), "decimals": lambda x, i: (np.round(x, 1), x.round(-1)), "sign": lambda x, i: np.sign(x), "fabs": lambda x, i: np.fabs(x), "negative ints": lambda x, i: -i % 3,
     "log1p": lambda x, i: np.log1p(np.abs(x)), "expm1": lambda x, i: np.expm1(x), "exp2": lambda x, i: np.exp2(x), "log2": lambda x, i: np.log2(np.abs(x)),
     "cbrt": lambda x, i: np.cbrt(x), "hypot": lambda x, i: np.hypot(x, x[:1]), "tan": lambda x, i: np.tan(np.clip(x, -1, 1)),
     "arcsin": lambda x, i: np.arcsin(np.clip(x, -1, 1)), "arctan2": lambda x, i: np.arctan2(x, x[:1]), "sinh": lambda x, i: np.sinh(x),
@@ -23,7 +23,9 @@ ELEMENTS = {
     "logical": lambda x, i: (np.logical_not(x), np.logical_and(x, x > 1), np.logical_or(i[:, None], x), np.logical_xor(x > 0, x > 1)),
     "bits": lambda x, i: ((x > 0) ^ (x > 1), np.invert(x > 0), np.bitwise_or(x > 0, x < -1)),
     "bits of ints": lambda x, i: (i & 1, i | np.int64(6), i ^ i[:1], ~i, i << 3, i >> i % 3, np.left_shift(i, 70), np.right_shift(-i, 70), np.bitwise_and(i, -2), (x > 0) & i[:, None]),
-    "unsigned": lambda x, i: (i.astype("u1") % 3, i.astype("u4") // np.uint32(2), i.astype("u1") << 7, ~i.astype("u2")),
+    "unsigned": lambda x, i: (i.astype("u1") % 3, i.astype("u4") // np.uint32(2), i.astype("u1") << 7, ~i.astype("u2"), -i.astype("u1"), abs(i.astype("u4")), i.astype("u1") > i.astype("u2") - 3),
+    "True and False": lambda x, i: ((x > 0) == True, (x > 1) != False, i == True, x == False, (x > 0) == (x > 1), x == (x > 0)),  # noqa: E712
+    "ints and floats": lambda x, i: (i[:, None] > x, x <= i.astype("u1")[:, None]),
     "mixed dtypes": lambda x, i: (x + i[:, None], np.maximum(i, 2), x * np.float64(3), i[:, None] > x.astype(np.int64), np.concatenate([x, i[:, None]], axis=1)),
     "where": lambda x, i: (np.where(x, 1.0, x), np.where(i > 1, 0, i), np.where(i > 1, True, False)), "select": lambda x, i: np.select([x > 1, x < 0], [x, -x], 7),
     "isin": lambda x, i: np.isin(i, [1, 3]), "numbers": lambda x, i: (max(x[0, 1], x[0, 3]), min(x[0, 1], x[0, 4]), np.float64(x[0, 0])),
@@ -36,7 +38,7 @@ ARRAYS = {
     "joined rows": lambda x, i: (np.concatenate(x), np.concatenate(x[:, None], axis=1), np.stack(x), np.stack(x, axis=1), np.vstack(x[:, None]), np.hstack(x), np.hstack(x[:, None]),
                                  np.dstack(x[:, None, None]), np.concatenate(np.stack([x, x]), axis=-1)),
     "repetitions": lambda x, i: (np.tile(x, 2), np.tile(x, (2, 1, 3)), np.tile(i, 1), np.repeat(x, 2), np.repeat(x, 3, axis=1), i.repeat(1)),
-    "rolls": lambda x, i: (np.roll(x, 2, axis=1), np.roll(x, -1, axis=-1), np.roll(x[0], 7)),
+    "rolls": lambda x, i: (np.roll(x, 2, axis=1), np.roll(x, -1, axis=-1), np.roll(x[0], 7), np.roll(x, 1, axis=0), np.roll(x, -5, axis=0), np.roll(x, 18), np.roll(i, (2,), axis=(0,))),
     "borders": lambda x, i: (np.pad(x, ((0, 0), (1, 2))), np.pad(x, ((1, 0), (0, 1)), constant_values=2), np.pad(x, ((0, 0), (2, 1)), "edge"), np.pad(x, [(0, 0), (1, 3)], "reflect")),
     "parts": lambda x, i: (np.delete(x, 1, axis=1), np.delete(x, [0, 3], 1), np.take(x, i % 5, axis=1), np.take(x, [0, 2], axis=1), x.take(3), x[:, [0, 2, 2]]),
     "along": lambda x, i: (np.take_along_axis(x, i[:, None] % 5, 1), np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), axis=1)),
@@ -49,17 +51,19 @@ ARRAYS = {
 }
 
 REDUCTIONS = {
-    "prod": lambda x, i: (np.prod(x, axis=1), np.prod(x), np.multiply.reduce(x)),
+    "prod": lambda x, i: (np.prod(x, axis=1), np.prod(x), np.multiply.reduce(x), np.prod(i), np.prod(x > 0, axis=1)),
     "sum": lambda x, i: (np.sum(x, dtype="d"), np.sum(x > 0, axis=0), np.add.reduce(x), np.sum(i)),
     "extremes": lambda x, i: (np.ptp(x, axis=1), np.maximum.reduce(x), np.minimum.reduce(x, axis=1), np.max(i), x.max(axis=(0, 1), keepdims=True)),
     "truths": lambda x, i: (np.any(x), np.all(x, axis=(0, 1)), np.logical_and.reduce(x), np.logical_or.reduce(x > 0, axis=1), np.count_nonzero(x), np.count_nonzero(x > 0, axis=1)),
     "places": lambda x, i: (x.argmax(), np.argmin(x), np.argmax(x, axis=1, keepdims=True), np.argmax(i)),
-    "median": lambda x, i: (np.median(x, axis=1), np.median(x[:, :4], axis=1, keepdims=True), np.median(x[0])),
+    "median": lambda x, i: (np.median(x, axis=1), np.median(x[:, :4], axis=1, keepdims=True), np.median(x[0]), np.median(x, axis=0), np.median(x), np.median(i)),
+    "orders": lambda x, i: (np.argsort(x, axis=0), np.argsort(i, kind="stable"), np.argsort(x.T, axis=0), np.sort(x > 0, axis=0), np.sort(i.astype("u1")), np.argsort(x > 1, axis=0, kind="stable")),
     "quantiles": lambda x, i: (np.quantile(x, 0.3, axis=1), np.percentile(x, 50, axis=1), np.percentile(x[:1], 100, axis=1)),
     "between infinities": lambda x, i: (np.median(x[:, :4], axis=1), np.quantile(x, 0.2, axis=1), np.quantile(x[:, :4], 0.25, axis=1)),
     "without NaN": lambda x, i: (np.nansum(x, axis=1), np.nanmean(x, axis=1)),
     "norms": lambda x, i: (np.linalg.norm(x, axis=1), np.linalg.norm(x), np.linalg.norm(x, 1, axis=1), np.linalg.norm(x, np.inf, axis=1, keepdims=True), np.linalg.norm(x, "fro")),
     "differences": lambda x, i: (np.diff(x), np.diff(i)),
+    "products of ints": lambda x, i: (i @ i, i.dot(np.stack([i, -i], axis=1)), np.stack([i, -i]) @ i.astype("i"), (x > 0) @ (1 << np.arange(5)), i.astype("u1") @ i.astype("u1")),
     "products": lambda x, i: (np.outer(x[0], x[:, 0]), np.inner(x, x), np.tensordot(x, x, axes=([1], [1])), np.tensordot(x, x.T, 1), np.einsum("ij,kj->ik", x, x), np.einsum("ij->i", x),
                               np.matmul(np.stack([x, x]), x.T)),
 }

@@ -149,6 +149,11 @@ def hashed(x):
     return h, ~h, (h & 1) == 0, bits, (~bits ^ 5) << 2
 
 
+def turned(x):
+    """Rows that come round, however few there are, and those in the middle."""
+    return np.roll(x, 1, axis=0), np.roll(x, -7), np.median(x, axis=0), np.round(x, 1), np.argsort(x, axis=0), np.prod(x > 0.5, axis=0), x[::2] * 2, x[::-3, ::2] + 1
+
+
 def quotient(n):
     k = int(n.array)
     total = 0
@@ -217,12 +222,13 @@ PROGRAMS = {
     "weighted": (lambda: weighted, [InputSpec([None, 3, None, None])], False, [
         (float_array(2, 3, *size),) for size in ((5, 4), (2, 3), (2, 2))]),
     "hashed": (lambda: hashed, [InputSpec([None, 3], "int32")], False, [(np.arange(3 * n).reshape(n, 3).astype("i") * 77 - 99,) for n in (1, 4)]),
+    "turned": (lambda: turned, [FREE], False, [(float_array(n, 4),) for n in (1, 2, 5)]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 
 
 #: Functions of arrays.
-OF_ARRAYS = (rows, ordered, path, truths, drawn, windows, apart, parity, hashed)
+OF_ARRAYS = (rows, ordered, path, truths, drawn, windows, apart, parity, hashed, turned)
 
 
 def eager(target, training, arrays):
@@ -287,6 +293,7 @@ def test_errors_name_the_line(models):
         models[1]["checked"](20 * float_array(5, 4))
     with pytest.raises(Failed, match="a size is outside"):
         models[1]["rows"](float_array(0, 4), np.array([0, 1, 2]))
+    assert models[1]["rows"].arena_bytes(0) == models[1]["rows"].arena_bytes(1 << 62) == 0 < models[1]["rows"].arena_bytes(1)
 
 
 def test_the_arena_is_all_the_memory_there_is(models):
@@ -343,8 +350,14 @@ def test_the_folder_builds_and_runs(tmp_path):
     subprocess.run(["./net_main", "--weights", "net.weights", "x.npy"], cwd=tmp_path, check=True)
     close([np.load(tmp_path / f"output_{k}.npy") for k in range(2)], eager(net, False, (x,)))
     np.save(tmp_path / "wrong.npy", x[:, :2])
-    done = subprocess.run(["./net_main", "--weights", "net.weights", "wrong.npy"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and "another shape" in done.stderr
+    np.save(tmp_path / "none.npy", x[:0])
+    (tmp_path / "huge.npy").write_bytes((tmp_path / "x.npy").read_bytes().replace(b"(2, 3, 6, 6), }" + b" " * 18, b"(4611686018427387904, 3, 6, 6), }"))
+    weights = "--weights", "net.weights"
+    for arguments, message in (((*weights, "wrong.npy"), "wrong.npy: has another shape"), ((*weights, "none.npy"), "net: a size is outside"),
+                               ((*weights, "huge.npy"), "huge.npy: is cut off"), (("x.npy",), "has to be named: --weights net.weights"),
+                               (("--weights", "x.npy", "x.npy"), "x.npy: these are not the weights")):
+        done = subprocess.run(["./net_main", *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1 and message in done.stderr
     if shutil.which("c++"):
         (tmp_path / "user.cpp").write_text('#include "net.h"\nint size() { return (int)sizeof(net_results) + NET_OK; }\n')
         subprocess.run(["c++", "-std=c++98", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "user.cpp"], cwd=tmp_path, check=True)

@@ -83,6 +83,26 @@ def test_arrays_choose_among_results_of_one_type():
         exported(lambda x: x if x.array[0] > 0 else F.sum(x), [InputSpec([2])])
 
 
+@pytest.mark.parametrize("is_in", [
+    lambda x: int(x[0]) in (1, 3, 5), lambda x: int(x[0]) not in [1, 2.0, "2", None], lambda x: float(x[0]) in {1, 2.5}, lambda x: x[0] in (2, 3),
+    lambda x: int(x[0]) in range(2, 1000), lambda x: int(x[0]) in range(1, 9, 3), lambda x: 3 in (int(x[0]), int(x[1])), lambda x: int(x[0]) in (),
+    lambda x: 3 in x, lambda x: x[1] + 1 in x[:, None]], ids=range(10))
+def test_decisions_by_membership(is_in):
+    def f(x):
+        return x * 2 if is_in(x) else x + 1
+
+    program = exported(f, [InputSpec([None], "int64")])
+    for n in (1, 2, 3, 5):
+        x = np.array([n, n + 1, 9])
+        np.testing.assert_array_equal(run(program, x)[0], f(x))
+
+
+def test_small_sizes_that_an_index_does_not_take():
+    program = exported(lambda x: x[-1] + np.median(x, axis=0), [InputSpec([None, 3])])
+    size, = program.sizes.values()
+    assert size.least == 1
+
+
 def test_draws_of_the_functions_own_are_ops():
     def f(x):
         y = x + np.random.uniform(-1, 1, (2, 3)).astype("f") * np.random.rand(3)

@@ -307,6 +307,14 @@ def test_bits_need_a_newer_opset(tmp_path):
         dy2static.export.onnx(flags, specs, tmp_path / "flags.onnx", opset=17)
 
 
+def test_rows_come_round_however_few_there_are():
+    def f(x):
+        x, bits = x.array, x.array > 0
+        return np.roll(x, 3, axis=0), np.median(x, axis=0), np.prod(bits, axis=1), bits @ np.arange(2), bits == True  # noqa: E712
+
+    compare(f, [InputSpec([None, 2])], *[(np.random.RandomState(n).randn(n, 2).astype("f"),) for n in (1, 2, 5)])
+
+
 def test_sizes_as_numbers():
     def f(x):
         n, m = x.shape

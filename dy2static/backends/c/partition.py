@@ -77,7 +77,7 @@ _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *layout.RULES, "matmul", "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at",
     "take_along", "add_along", "stack_scatter", "sequence_places", "dimension", "argmax", "argmin", "arange", "argsort", "bincount",
     "cumprod", "cumsum", "linear_recurrence", "pad", "pretransposed", "put_diagonal", "put_diagonals", "select",
-    "shift", "sort", "stack_product", "weighted_add", "weighted_take", *STANDALONE_DRAWS, *LISTS)) - {"getitem", "diagonal"}
+    "shift", "sort", "stack_product", "weighted_add", "weighted_take", *STANDALONE_DRAWS, *LISTS)) - {"diagonal"}
 
 
 #: Ops whose text is right for any number of images of any size, if their channels and windows are known.
@@ -87,7 +87,7 @@ _OF_ANY_IMAGES = {**dict.fromkeys(kernels_convolution.CONVOLUTIONS, kernels_conv
 
 def _fits_run_sizes(node: Node) -> bool:
     """Whether C computes a node for sizes that only the run knows."""
-    if node.op.name in ("getitem", "scatter_slice", "pick", "add_at", "put"):
+    if node.op.name in ("scatter_slice", "pick", "add_at", "put"):
         return all(entry[2] == 1 or entry[1:] == (None, -1) or all(e is None or is_known(e) for e in entry[:2])
                    for entry in node.attrs["index"] if isinstance(entry, tuple))
     if node.op.name in _OF_ANY_IMAGES:

@@ -110,6 +110,7 @@ class Entry:
     def declarations(self) -> str:
         """The part of the header that is about it."""
         more = ", besides what lists and loops need: the more iterations, the more" if self.grows else ""
+        none = "; 0 for sizes that the model is not for" if self.sizes else ""
         return f"""typedef struct {{
 {_members(self._argument_members())}
 }} {self.stem}_arguments;
@@ -119,7 +120,7 @@ typedef struct {{
 {_members(self._result_members())}
 }} {self.stem}_results;
 
-/* How large an arena has to be for calls of such sizes{more}. */
+/* How large an arena has to be for calls of such sizes{more}{none}. */
 {self.arena_signature};
 
 {self.signature};

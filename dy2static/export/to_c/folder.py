@@ -130,7 +130,7 @@ def write(programs: Sequence[ExportedProgram], folder: Union[str, Path], *, name
     if in_source and nbytes > _MOST_IN_SOURCE:
         raise ExportError(f"weights of {nbytes} bytes are too many for a source", hint='give them as weights="file"')
     text_of_source = source(interface, text, title, in_source)
-    texts = {f"{name}.c": text_of_source, f"{name}.h": interface.header(title), "main.c": main_program(interface),
+    texts = {f"{name}.c": text_of_source, f"{name}.h": interface.header(title), "main.c": main_program(interface, in_source),
              "CMakeLists.txt": _CMAKE.format(name=name), f"{name}.pc.in": _PKG_CONFIG.format(name=name),
              "README.md": readme(interface, title, in_source)}
     folder = Path(folder)

@@ -37,12 +37,26 @@ static void quit(const char *file, const char *why)
     exit(1);
 }
 
+/* Blocks of memory form a list: each begins with the address of the one before. */
+static void *blocks;
+
 static void *take(size_t bytes)
 {
-    void *const data = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    if (!data)
+    void **const block = bytes < SIZE_MAX / 2 ? aligned_alloc(64, (bytes + 191) / 64 * 64) : 0;
+    if (!block)
         quit("@NAME@", "there is not enough memory");
-    return data;
+    *block = blocks;
+    blocks = block;
+    return (char *)block + 64;
+}
+
+static void give_back(void *data)
+{
+    void **before = &blocks, *const block = (char *)data - 64;
+    while (*before != block)
+        before = *before;
+    *before = *(void **)block;
+    free(block);
 }
 
 /* The contents of a file, and how many bytes it has. */
@@ -59,7 +73,7 @@ static unsigned char *contents(const char *name, size_t *bytes)
             break;
         unsigned char *const larger = take(2 * room);
         memcpy(larger, data, room);
-        free(data);
+        give_back(data);
         data = larger;
         room *= 2;
     }
@@ -101,6 +115,8 @@ static array read_array(const char *name, const char *kind, size_t item)
         found.shape[found.axes] = strtoll(at, &end, 10);
         if (end == at || found.shape[found.axes] < 0)
             quit(name, "has no shape");
+        if (found.shape[found.axes] && count > bytes / (size_t)found.shape[found.axes])
+            quit(name, "is cut off"); /* as many elements do not fit into the file, and perhaps into no number */
         count *= (size_t)found.shape[found.axes];
         at = end + strspn(end, ", ");
     }
@@ -108,8 +124,8 @@ static array read_array(const char *name, const char *kind, size_t item)
         quit(name, "is cut off");
     found.data = take(count * item);
     memcpy(found.data, data + begin + length, count * item);
-    free(head);
-    free(data);
+    give_back(head);
+    give_back(data);
     return found;
 }
 
@@ -166,7 +182,7 @@ int main(int count, char **given)
     }
     @NAME@_model model;
     size_t bytes = 0;
-    const unsigned char *weights = weights_file ? contents(weights_file, &bytes) : 0;
+@ABSENT@    const unsigned char *weights = weights_file ? contents(weights_file, &bytes) : 0;
     int code = @NAME@_init(&model, weights, bytes);
     if (code)
         quit(weights_file ? weights_file : "weights", @NAME@_message(code));
@@ -175,11 +191,10 @@ int main(int count, char **given)
     memset(&arguments, 0, sizeof arguments);
     memset(&results, 0, sizeof results);
 @READ@
-    size_t arena_bytes = @NAME@_arena_bytes(@SIZES@);
     void *arena = take(arena_bytes);
     code = @NAME@_run(&model, &arguments, &results, arena, arena_bytes);
     while (code == @MACRO@_NO_MEMORY && arena_bytes < (size_t)1 << 30) {
-        free(arena);
+        give_back(arena);
         arena_bytes *= 4;
         arena = take(arena_bytes);
         code = @NAME@_run(&model, &arguments, &results, arena, arena_bytes);
@@ -187,17 +202,24 @@ int main(int count, char **given)
     if (code)
         quit("@NAME@", @NAME@_message(code));
 @WRITE@
+    while (blocks)
+        give_back((char *)blocks + 64);
     return 0;
 }
 """
 
 
-def main_program(interface: Interface) -> str:
-    """The text of the program, which calls ``NAME_run``."""
+_ABSENT = """    if (!weights_file)
+        quit("@NAME@.weights", "has to be named: --weights @NAME@.weights");
+"""
+
+
+def main_program(interface: Interface, in_source: bool) -> str:
+    """The text of the program, which calls ``NAME_run``.  in_source: the weights stand in the source."""
     entry = interface.entries[0]
-    fields = [("USAGE", " ".join(f"{f.name}.npy" for f in entry.arguments)), ("COUNT", str(len(entry.arguments))),
+    fields = [("ABSENT", "" if in_source else _ABSENT),
+              ("USAGE", " ".join(f"{f.name}.npy" for f in entry.arguments)), ("COUNT", str(len(entry.arguments))),
               ("READ", _indented(_reads(entry))), ("WRITE", _indented(_writes(entry))),
-              ("SIZES", ", ".join(f"arguments.{name}" for name, _ in entry.sizes.values())),
               ("MACRO", interface.macro), ("NAME", interface.name)]
     text = _TEXT
     for name, value in fields:
@@ -230,6 +252,9 @@ def _reads(entry: Entry) -> List[str]:
         lines += [f"if (array_{size.argument}.axes <= {size.axis})",
                   f'    quit(given[first + {size.argument}], "has too few axes");',
                   f"arguments.{name} = array_{size.argument}.shape[{size.axis}];"]
+    sizes_ = ", ".join(f"arguments.{name}" for name, _ in entry.sizes.values())
+    lines += [f"size_t arena_bytes = {entry.stem}_arena_bytes({sizes_});", "if (!arena_bytes)",
+              f'    quit("{entry.name}", {entry.name}_message({entry.name.upper()}_BAD_SIZE));']
     for k, field in enumerate(entry.arguments):
         sizes = [_size(entry, n) for n in field.value.shape] if field.ndim else []
         lines.append(f"expect(given[first + {k}], &array_{k}, {len(sizes)}, (const int64_t[]){{{', '.join(sizes) or '0'}}});")

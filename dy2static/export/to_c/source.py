@@ -106,10 +106,25 @@ int {name}_init({name}_model *model, const void *weights, size_t bytes)
 """
 
 
+def _bad_sizes(entry: Entry, holder: str = "") -> List[str]:
+    """Tests of C for sizes that the model is not for; holder: what they are members of, with ``->``."""
+    tests = []
+    for size, free in entry.sizes.values():
+        no_multiple = "" if free.factor == 1 else f" || {holder}{size} % {free.factor}"
+        most = "INT32_MAX" if free.most is None else free.most
+        tests.append(f"{holder}{size} < {free.least} || {holder}{size} > {most}{no_multiple}")
+    for powers in largest_products(entry.function.graph):   # the numbers of elements stay within 64 bits
+        factors = [f"(double){holder}{entry.sizes[symbol][0]}" for symbol, power in powers.items() if symbol in entry.sizes
+                   for _ in range(power)]
+        if len(factors) > 1:
+            tests.append(f"{' * '.join(factors)} > 1e12")
+    return tests
+
+
 def _arena(entry: Entry) -> str:
     function, symbols = entry.function.function, entry.function.symbols
     room = f" + ({ROOM} + ({function.sized} + 63) / 64 * 64)" if function.sized != 0 else ""
-    lines = [f"    (void){name};" for name, _ in entry.sizes.values()]
+    lines = [line for test in _bad_sizes(entry) for line in (f"    if ({test})", "        return 0;")]
     if room:
         lines += [f"    const int64_t {size_text(Dim(symbol))} = {entry.number(symbol)};" for symbol in symbols]
         lines += [f"    (void){size_text(Dim(symbol))};" for symbol in symbols]
@@ -143,16 +158,7 @@ def _run(interface: Interface, entry: Entry) -> str:
     pointers += ["!arguments->random"] if entry.draws else []
     tests = " || ".join(["!model", "!arguments", "!results", "!arena", *pointers])
     lines += [f"if ({tests})", f"    return {macro}_NULL_POINTER;"]
-    for size, free in entry.sizes.values():
-        no_multiple = "" if free.factor == 1 else f" || arguments->{size} % {free.factor}"
-        most = "INT32_MAX" if free.most is None else free.most
-        lines += [f"if (arguments->{size} < {free.least} || arguments->{size} > {most}{no_multiple})",
-                  f"    return {macro}_BAD_SIZE;"]
-    for powers in largest_products(entry.function.graph):   # the numbers of elements stay within 64 bits
-        factors = [f"(double)arguments->{entry.sizes[symbol][0]}" for symbol, power in powers.items() if symbol in entry.sizes
-                   for _ in range(power)]
-        if len(factors) > 1:
-            lines += [f"if ({' * '.join(factors)} > 1e12)", f"    return {macro}_BAD_SIZE;"]
+    lines += [line for test in _bad_sizes(entry, "arguments->") for line in (f"if ({test})", f"    return {macro}_BAD_SIZE;")]
     lines += ["char *const begin = " + _BEGIN + ";",
               f"const size_t skipped = (size_t)(begin - (char *)arena), scratch = {aligned(function.scratch)};",
               "if (arena_bytes < skipped + scratch)", f"    return {macro}_NO_MEMORY;",

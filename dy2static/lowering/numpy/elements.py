@@ -16,6 +16,11 @@ from .operands import is_array, operand, operands
 
 #: The most values that an array is compared with one by one.
 _MOST_COMPARED = 64
+#: The kinds of arrays that are compared in the dtype that holds both, in the order of the alphabet; and those without a number, of
+#: which NumPy 1 looks at the value.
+_COMPARED, _COMPARED_ARRAYS = ("b", "f", "i", "u", "bf", "bi", "bu"), ("fi", "fu")
+#: The most decimals by which a point is shifted: powers of ten up to this one are exact in double precision.
+_MOST_DECIMALS = 22
 
 
 def in_result_dtype(op: Any, kinds: str = "f") -> Rule:
@@ -27,9 +32,11 @@ def in_result_dtype(op: Any, kinds: str = "f") -> Rule:
 
 
 def compared(op: OpDef) -> Rule:
-    """The rule of a comparison of arrays that differ in dtype, where both fit into one."""
+    """The rule of a comparison of arrays that differ in dtype, where both fit into one, and with True or False."""
     def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
-        if not (is_array(a) and is_array(b)) or {a.dtype.kind, b.dtype.kind} not in ({"i"}, {"f"}, {"b", "i"}):
+        a, b = (constant(np.bool_(x)) if type(x) is bool else x for x in (a, b))
+        kinds = "".join(sorted({x.dtype.kind for x in (a, b)})) if is_array(a) and is_array(b) else ""
+        if kinds not in _COMPARED and not (kinds in _COMPARED_ARRAYS and a.ndim and b.ndim):
             return None
         values = _cast((a, b), np.promote_types(a.dtype, b.dtype))
         return None if values is None else op(*values)
@@ -71,8 +78,14 @@ def isinf(x: Value) -> Value:
 
 
 def rounded(type_: Tensor, a: Any, decimals: Any = 0) -> Optional[Value]:
-    """The rule of ``np.round`` to whole numbers."""
-    return ops.rint(a) if is_array(a) and a.dtype.kind == "f" and type(decimals) is int and decimals == 0 else None
+    """The rule of ``np.round``, which shifts the point, rounds, and shifts it back."""
+    if not is_array(a) or a.dtype.kind != "f" or type(decimals) is not int:
+        return None
+    power = operand(10 ** abs(decimals), a.dtype) if abs(decimals) <= _MOST_DECIMALS else None
+    if power is None:
+        return None
+    first, second = (ops.mul, ops.div) if decimals > 0 else (ops.div, ops.mul)
+    return second(ops.rint(first(a, power)), power) if decimals else ops.rint(a)
 
 
 def nan_to_num(type_: Tensor, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Optional[Value]:
@@ -127,6 +140,11 @@ def heaviside(x: Value, at_zero: Value) -> Value:
     zero, one = (constant(x.dtype.type(n)) for n in (0, 1))
     y = ops.where(ops.greater(x, zero), one, ops.where(ops.less(x, zero), zero, x))
     return ops.where(ops.equal(x, zero), at_zero, y)
+
+
+def negated(x: Value) -> Value:
+    """0 - x, which unsigned ints take round."""
+    return ops.sub(constant(x.dtype.type(0)), x)
 
 
 def reciprocal(x: Value) -> Value:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from dataclasses import replace
 from typing import Any, Callable, List, Mapping, Optional, Sequence
@@ -16,6 +17,7 @@ from ...ops import scalar
 from ...ops.creation import full
 from ...ops.scalar import tensor_to_scalar
 from ...runtime.host_calls import Call, fill
+from .membership import is_among
 from .operands import as_arrays
 from .table import OF_NUMBERS, Row, fixed_array, found, lower_numpy, on_request_row
 
@@ -57,7 +59,7 @@ def _as_ops(node: Node) -> Optional[List[Node]]:
         return None                                     # a check, which gives nothing
     (type_, *others) = [value.type for value in node.outputs]
     is_python = not others and isinstance(type_, Scalar) and type_.kind != "numpy"
-    return _of_numbers(node) or by_rule(node, _lowered) if is_python else by_rule(node, _lowered)
+    return _of_numbers(node) or _among(node) or by_rule(node, _lowered) if is_python else by_rule(node, _lowered)
 
 
 def by_rule(node: Node, lowered: Callable[[Call, Sequence[Value], Tensor], Optional[Value]]) -> Optional[List[Node]]:
@@ -148,6 +150,20 @@ def _of_numbers(node: Node) -> Optional[List[Node]]:
         if node.op.name == "checked_call":
             result = scalar.needed(result)
     if result.type != value.type:
+        return None
+    return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _among(node: Node) -> Optional[List[Node]]:
+    """Whether a number is one of several."""
+    call, (value,) = node.attrs["call"], node.outputs
+    if call.function is not operator.contains:
+        return None
+    builder = Builder("call")
+    builder.loc = node.loc
+    with building(builder):
+        result = is_among(*fill(call.args, node.inputs))
+    if result is None or result.type != value.type:
         return None
     return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
 

@@ -9,6 +9,7 @@ from ... import ops
 from ...ir.building import constant
 from ...ir.graph import Value
 from ...ir.op import OPS
+from ...ir.size_bounds import is_positive
 from ...ir.types import Scalar, Tensor
 
 
@@ -62,6 +63,14 @@ def stacked(item: Any) -> Any:
     """A list of arrays of one type as the array that NumPy makes of it; others as they are."""
     are_alike = type(item) is list and all(map(is_array, item)) and len({part.type for part in item}) == 1
     return ops.stack(*item) if are_alike else item
+
+
+def axes_of(x: Any, axis: Any, keepdims: Any) -> Optional[Tuple[int, ...]]:
+    """The axes of a reduction of an array that has elements, all for None; None for what is no array or axis."""
+    if not is_array(x) or not is_positive(x.type.size) or x.dtype.kind not in "biuf" or type(keepdims) is not bool:
+        return None
+    axes = tuple(range(x.ndim)) if axis is None else axis if type(axis) is tuple else (axis,)
+    return tuple(a % x.ndim for a in axes) if all(type(a) is int for a in axes) else None
 
 
 def is_basic(entry: Any) -> bool:

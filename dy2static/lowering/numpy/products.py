@@ -1,8 +1,10 @@
-"""Rules for products of arrays of floats, for backends that ask: the last bits may differ from NumPy's."""
+"""Rules for products of arrays, for backends that ask: the last bits may differ from NumPy's.  Of ints, those with a vector."""
 from __future__ import annotations
 
 import string
 from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
 
 from ... import ops
 from ...ir.dims import equal, is_known
@@ -16,6 +18,8 @@ _FEW = 1024
 
 def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     """Products of vectors and matrices, as of ``np.dot`` and ``np.matmul``."""
+    if _are_ints(a, b):
+        return _of_ints(type_, a, b)
     if not _are_floats(a, b) or not {a.ndim, b.ndim} <= {1, 2}:
         return None
     if a.ndim == b.ndim == 2:
@@ -95,6 +99,23 @@ def einsum(type_: Tensor, subscripts: Any, *xs: Any) -> Optional[Value]:
     if not set(letters + output) <= set(string.ascii_letters) or len(inputs) != len(xs) or len(letters) == len(output):
         return None                                     # a diagonal, or other order, is a view
     return ops.einsum(*xs, inputs=inputs, output=output)
+
+
+def _are_ints(*xs: Any) -> bool:
+    """Whether these are a vector and another one or a matrix, of ints."""
+    return all(is_array(x) and x.dtype.kind in "biu" for x in xs) and any(x.dtype.kind != "b" for x in xs) \
+        and {1} <= {x.ndim for x in xs} <= {1, 2}
+
+
+def _of_ints(type_: Tensor, a: Value, b: Value) -> Value:
+    """The product with a vector, whose sums take 64 bits and lose those that the dtype of the result does not have."""
+    wide = np.dtype("int64" if type_.dtype.kind == "i" else "uint64")
+    a, b = (x if x.dtype == wide else ops.cast(x, dtype=wide) for x in (a, b))
+    if a.ndim < b.ndim:
+        total = ops.sum(ops.broadcast_to(ops.reshape(a, shape=(*a.shape, 1)), shape=b.shape) * b, axis=(0,))
+    else:
+        total = ops.sum(a * ops.broadcast_to(b, shape=a.shape), axis=(a.ndim - 1,))
+    return total if wide == type_.dtype else ops.cast(total, dtype=type_.dtype)
 
 
 def _are_floats(*xs: Any) -> bool:

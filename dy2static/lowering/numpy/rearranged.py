@@ -12,11 +12,14 @@ import numpy as np
 
 from ... import ops
 from ...ir.building import constant
-from ...ir.dims import equal
+from ...ir.dims import equal, is_known
 from ...ir.graph import Value
 from ...ir.types import Tensor
+from ...ops.scalar import size_as_number
 from .exact import Rule
 from .operands import is_array
+
+_PLACES = np.dtype("int64")
 
 
 def fresh(rule: Rule) -> Rule:
@@ -195,16 +198,18 @@ def repeated(type_: Tensor, a: Any, repeats: Any, axis: Any = None) -> Optional[
 
 
 def rolled(type_: Tensor, a: Any, shift: Any, axis: Any = None) -> Optional[Value]:
-    """The rule of ``np.roll`` along axes whose sizes are known."""
+    """The rule of ``np.roll``."""
     whole = a if axis is not None or not is_array(a) else _flat(a)
     axes = _normal(whole, axis)
     shifts = shift if type(shift) in (tuple, list) else (shift,) * (0 if axes is None else len(axes))
-    if axes is None or len(shifts) != len(axes) or not all(type(n) is int for n in shifts):
+    if axes is None or len(shifts) != len(axes) or not all(type(n) is int and abs(n) < 2 ** 31 for n in shifts):
         return None
     for by, at in zip(shifts, axes):
         size = whole.shape[at]
-        if not isinstance(size, int):
-            return None
+        if not is_known(size):                          # where each element comes from, also round several times
+            places = ops.arange(start=0, stop=size, step=1, dtype=_PLACES) - constant(_PLACES.type(by))
+            whole = ops.take(whole, ops.remainder(places, size_as_number(size, _PLACES)), axis=at)
+            continue
         before = (slice(None),) * at
         cut = size - by % size if size else 0
         if cut % max(size, 1):

@@ -17,8 +17,9 @@ from ...library_facts.table import members
 from ...ops import scalar
 from ...runtime.functions import real_power
 from ...runtime.host_calls import Call
-from . import along_axes, elements, exact, on_request, products, rearranged
+from . import along_axes, elements, exact, on_request, orders, products, rearranged
 from .exact import Rule
+from .membership import in_array
 from .operands import has_known_shape, is_of_unknown_size
 from .selections import selection
 from .writes import written
@@ -73,6 +74,8 @@ ROWS: Tuple[Row, ...] = (
         "arccos", "arcsin", "arctan", "arctan2", "ceil", "cosh", "expm1", "floor", "log10", "log1p", "log2", "rint", "sinh", "tan",
         "trunc")),
     _asked(elements.in_result_dtype(ops.sign, "fi"), np.sign),
+    _asked(elements.in_result_dtype(elements.negated, "u"), operator.neg, np.negative),
+    _asked(elements.in_result_dtype(ops.copy, "u"), abs, operator.abs, np.abs),
     _asked(elements.in_result_dtype(ops.arctanh), np.arctanh),
     _asked(elements.in_result_dtype(ops.abs), np.fabs),
     _asked(elements.rounded, np.round, np.around, _method("round")),
@@ -128,6 +131,7 @@ ROWS: Tuple[Row, ...] = (
     _asked(elements.where, np.where),
     _asked(elements.selected, np.select),
     _asked(elements.among, np.isin),
+    _asked(in_array, operator.contains),
     # memory
     _row(exact.astype, _method("astype")),
     _row(exact.copy, _method("copy")),
@@ -193,9 +197,9 @@ ROWS: Tuple[Row, ...] = (
     _asked(along_axes.argument(ops.argmin), np.argmin, _method("argmin")),
     _asked(along_axes.count_nonzero, np.count_nonzero),
     _asked(along_axes.spread, np.ptp),
-    _asked(along_axes.median, np.median),
-    _asked(along_axes.quantile(1), np.quantile),
-    _asked(along_axes.quantile(100), np.percentile),
+    _asked(orders.median, np.median),
+    _asked(orders.quantile(1), np.quantile),
+    _asked(orders.quantile(100), np.percentile),
     _asked(along_axes.without_nan(ops.sum), np.nansum),
     _asked(along_axes.without_nan(ops.mean), np.nanmean),
     _asked(along_axes.norm, np.linalg.norm),
@@ -213,8 +217,8 @@ ROWS: Tuple[Row, ...] = (
     _asked(products.inner, np.inner),
     _asked(products.tensordot, np.tensordot),
     _asked(products.einsum, np.einsum),
-    _asked(along_axes.argsort, np.argsort, _method("argsort")),
-    _asked(along_axes.sort, np.sort),
+    _asked(orders.argsort, np.argsort, _method("argsort")),
+    _asked(orders.sort, np.sort),
     _asked(along_axes.clip, np.clip, _method("clip")),
 )
 

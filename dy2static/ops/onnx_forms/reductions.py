@@ -74,9 +74,11 @@ def along(operator: str) -> Rule:
     return rule
 
 
-def prod(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, *, axis: Axes, keepdims: bool) -> Name:
-    """The product over axes."""
-    return o.reduce("ReduceProd", x, axis, keepdims)
+def prod(o: OnnxWriter, types: Sequence[Type], results: Sequence[Any], x: Name, *, axis: Axes, keepdims: bool) -> Name:
+    """The product over axes; of ints, in the 64 bits that onnxruntime has, which hold the same bits."""
+    if o.dtype(x).kind not in "iu":
+        return o.reduce("ReduceProd", x, axis, keepdims)
+    return o.cast(o.reduce("ReduceProd", o.cast(x, np.int64), axis, keepdims), results[0].dtype)
 
 
 def sum_of_squares(o: OnnxWriter, types: Sequence[Any], results: Sequence[Type], x: Name) -> Name:
