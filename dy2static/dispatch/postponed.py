@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Tuple
 from ..runtime.cache import Recent
 from ..threads.locks import lock
 
-#: So often a capture may be put off (parameters not initialised, results not seen yet).
+#: So often a capture may be put off (parameters not initialized, results not seen yet).
 _MOST_TRIES = 4
 
 

@@ -11,7 +11,7 @@ class CaptureAborted(BaseException):
     """The call cannot be put into a graph; nothing real was touched.
 
     reason: for the user.  hint: what would help.  again: whether a later call may be captured (parameters that are
-    not initialised yet, results of an unknown function that are seen in this call).  observe: None, or the code of host
+    not initialized yet, results of an unknown function that are seen in this call).  observe: None, or the code of host
     calls whose results this call shows.  final: settling a decision would not help, nor would other bounds of free sizes.
     fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been captured until
     then.  whole: the function cannot run in parts either.  passes: the call replaced a flag that it looked at, as

@@ -22,6 +22,8 @@ NUMBERS = ("use few different numbers, or move what depends on the number out of
 
 #: Ways out, by words of the reason; the first that fits is given where nothing better is known.
 _HINTS = (
+    ("not initialized yet", "call the function once: the first call makes its array, and later calls are compiled"),
+    ("which is no array", "give an array or a Variable"),
     ("need not match", "compute them by one mask or one number, or keep the line out of the compiled function"),
     ("compiling it raised", "an eager call does not raise it: keep this line out of the compiled function"),
     ("a string that must be known", TEXTS),

@@ -267,7 +267,7 @@ class Subject:
             with noting_reads() as lines:
                 outcome = undisturbed(lambda: pipeline.trace(self.function, args, {}, varying, {}, sizes))
         except CaptureAborted as stop:
-            hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
+            hint = "call it once, so that its parameters are there" if "not initialized" in stop.reason else stop.hint
             message = f"{self.name} cannot be {self.action}: {stop.reason}{self._other_cuts(stop)}"
             raise (TooSmall if sizes.free else SaveError)(message, stop.at, hint) from None
         except SizeNeeded as needed:

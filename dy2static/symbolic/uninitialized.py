@@ -17,7 +17,7 @@ _WITHOUT = ("array", "_grad_initializer", "_loss_scale")
 
 def _has_no_array(self: "UninitializedParameter", *_: Any) -> Any:
     """Stop the capture: the next call finds the array that this one makes."""
-    self.capture.abort(f"parameter {self.described} is not initialised yet", again=True)
+    self.capture.abort(f"parameter {self.described} is not initialized yet", again=True)
 
 
 def _guarded(name: str) -> Callable:

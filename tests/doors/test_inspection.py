@@ -7,6 +7,7 @@ import warnings
 
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 
@@ -168,6 +169,13 @@ def test_explain_of_a_call_that_falls_back(case, module):
     assert f"this call runs eagerly: {reason}" in report
 
 
+def test_explain_before_the_first_call_of_a_model():
+    model = to_static(L.Linear(None, 2))
+    assert "parameter W is not initialized yet (call the function once: " in str(model.forward.explain(x_()))
+    model(x_())
+    assert "this call is compiled" in str(model.forward.explain(x_()))
+
+
 def test_explain_lists_each_function_once(module):
     user = module("""
     import functools
@@ -323,7 +331,7 @@ def test_a_cut_warns_once_with_line_and_reason(module):
 def test_text_in_place_of_an_array(module):
     """The reason is said, and then the error is that of eager mode."""
     f = to_static(module("def f(x):\n    return F.tanh(x)\n").f)
-    with pytest.warns(dy2static.FallbackWarning, match="a Chainer function gets a str, which is no array .*return F.tanh"):
+    with pytest.warns(dy2static.FallbackWarning, match="a Chainer function gets a str, which is no array .*return F.tanh.*give an array"):
         with pytest.raises(TypeError, match="incompatible array types"):
             f("a")
 
