@@ -169,11 +169,11 @@ def test_explain_of_a_call_that_falls_back(case, module):
     assert f"this call runs eagerly: {reason}" in report
 
 
-def test_explain_before_the_first_call_of_a_model():
-    model = to_static(L.Linear(None, 2))
-    assert "parameter W is not initialized yet (call the function once: " in str(model.forward.explain(x_()))
-    model(x_())
-    assert "this call is compiled" in str(model.forward.explain(x_()))
+def test_explain_before_the_first_call_of_a_model(module):
+    f, link = to_static(module("def f(link, x):\n    return F.relu(link(x))\n").f), L.Linear(None, 2)
+    assert "parameter W is not initialized yet (call the function once: " in str(f.explain(link, x_()))
+    f(link, x_())
+    assert "this call is compiled" in str(f.explain(link, x_()))
 
 
 def test_explain_lists_each_function_once(module):
