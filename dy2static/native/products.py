@@ -87,8 +87,8 @@ static int64_t columns_of_piece(const factors *f)
     return piece(f->n, parts < threads ? threads : parts, COLUMNS, COLUMNS + 1);
 }}
 
-/* Rows of a piece where threads share them, and each has so few that it packs no transposed B: a turned product, whose rows of B do not
-   share a set of the cache.  Else 0. */
+/* Rows of a piece where threads share them, and each has so few that it packs no transposed B: a turned product, whose rows of B do
+   not share a set of the cache.  Else 0. */
 static int64_t rows_of_piece(const factors *f)
 {{
     const int64_t threads = dy_team ? dy_team->threads : 1, rows = (f->m + threads * WIDTH - 1) / (threads * WIDTH) * WIDTH;

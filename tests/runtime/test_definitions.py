@@ -1,65 +1,23 @@
 """What a program takes for granted of classes, modules and library functions may be replaced between two calls."""
 import abc
 import collections.abc
-import contextlib
 import dataclasses
 import enum
-import math
-import random
 import sys
 import threading
-import time
 import types
 import warnings
-from unittest import mock
 
 import chainer
 import chainer.functions as F
-import chainer.links as L
 import numpy as np
 import pytest
+from changed_states import X, outcome_of, plain, same_in_each_state
 
 from dy2static import to_static
 from dy2static.errors import FallbackWarning
 from dy2static.runtime import definitions
 from dy2static.runtime.definitions import Definitions
-
-X = chainer.Variable(np.array([1.0, 2.0], np.float32))
-
-
-def same_in_each_state(function, changes, backend="numpy", captured=True):
-    """Call a function eagerly and compiled, twice after each change of what it uses, and compare what comes."""
-    compiled = to_static(function, backend=backend)
-    seen = []
-    for change in (lambda: None, *changes):
-        change()
-        for _ in range(2):
-            expected, found = outcome_of(function), outcome_of(compiled, captured)
-            assert found == expected, f"after change {len(seen) // 2}"
-            seen.append(expected)
-    assert len(set(map(repr, seen))) > 1, "no change was one"
-    if captured:
-        assert compiled.stats()["fallbacks"] == 0, compiled.explain_misses()
-    return compiled
-
-
-def outcome_of(function, captured=True):
-    """The result as plain values, or the exception."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error" if captured else "ignore", FallbackWarning)
-        try:
-            return plain(function(X))
-        except Exception as error:
-            return type(error), str(error)
-
-
-def plain(item):
-    if isinstance(item, chainer.Variable):
-        return "Variable", plain(item.array)
-    if isinstance(item, (np.ndarray, np.generic)):
-        return item.dtype.char, item.tolist()
-    return tuple(map(plain, item)) if isinstance(item, (tuple, list)) else (type(item), repr(item))
-
 
 # --- classes -----------------------------------------------------------------------------------------------------------------
 
@@ -407,83 +365,6 @@ def test_a_class_whose_data_change_in_every_call_is_captured_once():
     assert plain(compiled(X)) == plain(X * 3) and compiled.stats()["captures"] == 2
 
 
-# --- modules -----------------------------------------------------------------------------------------------------------------
-
-@pytest.fixture
-def user_module(monkeypatch):
-    """A package of the user's with a module in it."""
-    package, module = types.ModuleType("settings_of_mine"), types.ModuleType("settings_of_mine.inner")
-    module.K, module.fn, module.Item = 2, lambda x: x * 2, type("Item", (), {"k": 3})
-    package.inner, package.V, package.__path__ = module, 1, []
-    monkeypatch.setitem(sys.modules, package.__name__, package)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return module
-
-
-def imports(x):
-    import settings_of_mine.inner as q
-    return q.fn(x) * q.K * q.Item.k
-
-
-def imports_names(x):
-    from settings_of_mine import V
-    from settings_of_mine.inner import K as times
-    from settings_of_mine.inner import fn
-    return fn(x) * times + V
-
-
-def asks_for_names(x):
-    import settings_of_mine.inner as q
-    return x * 2, getattr(q, "late", None), hasattr(q, "later")
-
-
-def imports_in_a_branch(x):
-    if x.array.sum() > 0:
-        import settings_of_mine
-        return x * settings_of_mine.inner.K
-    return x
-
-
-@pytest.mark.parametrize("backend", ["numpy", "c"])
-@pytest.mark.parametrize("function", [imports, imports_names, imports_in_a_branch, asks_for_names])
-def test_modules_that_are_imported_inside(user_module, function, backend):
-    package, other = sys.modules["settings_of_mine"], types.ModuleType("settings_of_mine.inner")
-    other.K, other.fn, other.Item = 13, lambda x: x, type("Item", (), {"k": 1})
-
-    def exchange():
-        package.inner = sys.modules["settings_of_mine.inner"] = other
-    same_in_each_state(function, [
-        lambda: setattr(user_module, "K", 5), lambda: setattr(user_module, "K", 2.5), lambda: setattr(user_module, "K", 7),
-        lambda: setattr(user_module, "fn", lambda x: x * 7), lambda: setattr(user_module.Item, "k", 4),
-        lambda: setattr(package, "V", 6), lambda: setattr(user_module, "__getattr__", lambda name: name + "?"), exchange], backend)
-
-
-def test_a_first_import_runs_eagerly(tmp_path, monkeypatch):
-    (tmp_path / "first_time_here.py").write_text("print('imported')\nK = 3\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def function(x):
-        import first_time_here
-        return x * first_time_here.K
-    compiled = to_static(function)
-    assert "first_time_here" not in sys.modules
-    results = [plain(compiled(X)) for _ in range(3)]
-    monkeypatch.delitem(sys.modules, "first_time_here")
-    assert results == [plain(X * 3)] * 3 and compiled.stats()["captures"] == 1
-
-
-def test_a_failing_import():
-    def function(x):
-        try:
-            import there_is_no_such_module
-        except ImportError as error:
-            return x * 2, str(error)
-        return x * there_is_no_such_module.K
-    compiled = to_static(function)
-    with pytest.warns(match="there_is_no_such_module"):
-        assert [plain(compiled(X)) for _ in range(6)] == [plain(function(X))] * 6
-
-
 # --- global names that are deleted -------------------------------------------------------------------------------------------
 
 def deletes(x, when=True):
@@ -518,99 +399,6 @@ def test_globals_that_are_set_and_deleted(restored, function, before):
             left.append((plain(run(X, when)), globals().get("FOR_A_WHILE")))
         assert left[0] == left[1] == left[2]
     assert compiled.stats()["fallbacks"] == 0
-
-
-# --- functions of libraries --------------------------------------------------------------------------------------------------
-
-HOME = F.activation.tanh
-REPLACED = {
-    "chainer.functions.tanh": (lambda x: F.tanh(x), lambda x: x * 7),
-    "chainer.functions.sum, by its module": (lambda x: chainer.functions.sum(x), lambda x: x * 7),
-    "numpy.sum": (lambda x: x * np.sum(x.array), lambda x: np.float32(100)),
-    "numpy.abs": (lambda x: np.abs(x.array), lambda x: x * 100),
-    "numpy.linalg.norm": (lambda x: np.linalg.norm(x.array), lambda x: x * 100),
-    "math.sqrt": (lambda x: x * math.sqrt(4.0), lambda x: 11.0),
-    "builtins.len": (lambda x: x * len(x), lambda x, real=len: 11 if isinstance(x, chainer.Variable) else real(x)),
-    "builtins.abs": (lambda x: abs(x), lambda x: x * 11),
-    "builtins.print": (lambda x: print("hello") or x * 2, lambda text: SHOWN.append(text)),
-    "time.time": (lambda x: (x * 2, time.time() > 0), lambda: -1.0),
-    "numpy.random.rand": (lambda x: x * (np.random.rand(2).astype("f") < 2), lambda *shape: np.full(shape, 3.0)),
-    "random.random": (lambda x: x * (random.random() < 2), lambda: 3.0),
-    "chainer.functions.activation.tanh.tanh": (lambda x: HOME.tanh(x), lambda x: x * 7),
-}
-SHOWN = []
-
-
-@pytest.mark.parametrize("name", REPLACED)
-def test_functions_of_libraries_that_are_replaced(name):
-    function, other = REPLACED[name]
-    target, program = name.partition(",")[0], lambda x: (function(x), tuple(SHOWN[-1:]))
-    with contextlib.ExitStack() as stack:
-        def replace():
-            stack.enter_context(mock.patch(target, other))
-        same_in_each_state(program, [replace, stack.close, replace, stack.close])
-    SHOWN.clear()
-
-
-def test_the_module_of_an_array(restored):
-    def function(x):
-        xp = chainer.backend.get_array_module(x)
-        return x * xp.sum(x.array)
-    with contextlib.ExitStack() as stack:
-        same_in_each_state(function, [lambda: stack.enter_context(mock.patch("numpy.sum", lambda x: np.float32(100))), stack.close])
-
-
-def test_recorded_warnings_replace_nothing_that_counts():
-    compiled = to_static(lambda x: x * 2)
-    for _ in range(3):
-        with warnings.catch_warnings(record=True):
-            compiled(X)
-    assert compiled.stats()["captures"] == 1
-
-
-def test_a_function_under_a_new_name_of_a_library():
-    with contextlib.ExitStack() as stack:
-        def put(function):
-            return lambda: stack.enter_context(mock.patch.object(F, "of_mine", function, create=True))
-        put(lambda x: x * 3)()
-        same_in_each_state(lambda x: F.of_mine(x), [put(lambda x: x * 5), put(lambda x: x * 7)])
-
-
-@pytest.mark.parametrize("name", ["forward_cpu", "backward", "check_type_forward"])
-@pytest.mark.parametrize("first", [False, True])
-def test_methods_of_functions_that_are_replaced(name, first):
-    """A function with a method of somebody else's stays whole, from the first call on."""
-    other = {"forward_cpu": lambda self, x: (x[0] * 7,), "backward": lambda self, indexes, gradients: (gradients[0] * 7,),
-             "check_type_forward": lambda self, types: 1 / 0}[name]
-
-    def function(x):
-        y = F.tanh(x)
-        gradient, = chainer.grad([y], [x])
-        return y, gradient
-    with contextlib.ExitStack() as stack:
-        def replace():
-            stack.enter_context(mock.patch.object(HOME.Tanh, name, other))
-        if first:
-            replace()
-        changes = [stack.close, replace] if first else [replace, stack.close]
-        same_in_each_state(function, changes, captured=False)       # the first call is observed
-
-
-def test_methods_of_links_that_are_replaced():
-    link = L.Linear(2, 2)
-
-    def function(x):
-        return link(F.expand_dims(x, 0))
-    with contextlib.ExitStack() as stack:
-        same_in_each_state(function, [
-            lambda: stack.enter_context(mock.patch.object(L.Linear, "forward", lambda self, x: x * 2)), stack.close,
-            lambda: stack.enter_context(mock.patch.object(chainer.Link, "__call__", lambda self, x: x * 3)), stack.close])
-
-
-def test_methods_of_variables_that_are_replaced():
-    with contextlib.ExitStack() as stack:
-        same_in_each_state(lambda x: x * 3.0 + F.sum(x), [
-            lambda: stack.enter_context(mock.patch.object(chainer.Variable, "__mul__", lambda self, other: self + other)), stack.close])
 
 
 # --- the record itself -------------------------------------------------------------------------------------------------------
