@@ -79,6 +79,8 @@ class Loops:
                 state = dy.cond(dy.not_(stop(*state)), functools.partial(body, last), _unchanged, state, names=names)
             if type(sequence) is StagedList and (self._split(sequence) or (None, None))[1] is not last:
                 self.capture.abort("a list changes while a loop goes over it")
+            if isinstance(sequence, Parts) and sequence.over:
+                self._split(sequence)                   # which stops where a list has changed
             return state
         steps = sequence.steps if isinstance(sequence, Parts) else {}
         try:

@@ -1,14 +1,15 @@
 """What ``zip``, ``enumerate`` and ``reversed`` make of sequences of which only the run knows how long they are."""
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 from ..capture_context import Calls, CaptureContext
 from ..heap.wording import a_type
 from ..runtime import dy
 from .elements import Elements
-from .lists import StagedList, as_staged, symbolic_items
+from .lists import StagedList, as_staged, symbolic_items, uneven_items
 from .sequences import Backwards, Numbered, Parts, Together, sequence_of
+from .uneven import Uneven
 from .values import SymbolicVariable
 
 
@@ -32,6 +33,30 @@ class ListParts(Parts):
         return self.items[place]
 
 
+class UnevenParts(Parts):
+    """The items of a list of which the last ones have other shapes."""
+
+    def __init__(self, items: StagedList, found: Uneven):
+        self.capture, self.items, self.found, self.over = items.capture, items, found, (items,)
+
+    @property
+    def length(self) -> Any:
+        """How many items there are."""
+        return self.found.length
+
+    def split(self) -> Optional[Tuple[Optional[Parts], Any]]:
+        if self.items.uneven is not self.found:
+            self.capture.abort("a list changes while a loop goes over it")
+        *others, last = self.found.rest
+        if not others:
+            return ListParts(StagedList(self.capture, [self.found.items])), last
+        before = Uneven(self.found.items, tuple(others))
+        return UnevenParts(StagedList(self.capture, [before]), before), last
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.capture.abort("an item of a list whose last items have other shapes is read at a place that only the run knows")
+
+
 class Known(Parts):
     """The items of a container of Python's, beside a sequence of which only the run knows the length."""
 
@@ -51,6 +76,9 @@ class Known(Parts):
 def parts_of(capture: CaptureContext, item: Any, is_fixed: bool = False) -> Optional[Parts]:
     """The item as a sequence of a length that is not known, lists among these; None for anything else."""
     item = as_staged(item)
+    uneven = None if is_fixed else uneven_items(item)
+    if uneven is not None:
+        return UnevenParts(item, uneven)
     return sequence_of(capture, item) if symbolic_items(item) is None else ListParts(item, is_fixed)
 
 
@@ -163,4 +191,4 @@ def left_items(capture: CaptureContext, iterator: Any) -> Optional[LeftItems]:
 ITERATORS = {zip: _zip, enumerate: _enumerate, reversed: _reversed}
 
 #: The classes of sequences here.
-LIST_PARTS = (ListParts, Known)
+LIST_PARTS = (ListParts, UnevenParts, Known)

@@ -169,6 +169,13 @@ class Together(Parts):
             return self.parts[0].length
         return self.capture.numpy.call(min, tuple([without_sizes(part.length) for part in self.parts]), {})
 
+    def split(self) -> Optional[Tuple[Optional[Parts], Any]]:
+        found = [part.split() for part in self.parts] if self.is_even else [None]
+        if None in found or any([whole is None for whole, _ in found]):         # type: ignore[misc]
+            return None
+        wholes, last = zip(*found)                      # type: ignore[misc]
+        return Together(self.capture, wholes, True), last
+
     def __getitem__(self, place: Any) -> Any:
         return tuple([part[place] for part in self.parts])
 

@@ -199,6 +199,40 @@ def test_the_last_report_of_an_epoch_stays():
         np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-4)
 
 
+def together(x, y):
+    parts, others = [x[i:i + STEP] for i in range(0, len(x), STEP)], [y[i:i + STEP] for i in range(0, len(y), STEP)]
+    total = 0.0
+    for k, (a, b) in enumerate(zip(parts, others), 1):
+        if float(a.sum()) > 40:
+            continue
+        total = total + float((a * b).sum()) * k
+    for k, a in enumerate(parts):
+        total = total * 0.5 + float(a.max()) - k
+    return total, [len(part) for part in (parts[0], parts[-1])]
+
+
+def grown_meanwhile(x, y):
+    parts = [x[i:i + STEP] for i in range(0, len(x), STEP)]
+    others, total = list(parts), 0.0
+    for a, _ in zip(parts, others):
+        total = total + float(a.sum())
+        if len(parts) < 9:
+            parts.append(y[:1])
+            others.append(y[:1])
+    return total, len(parts)
+
+
+@pytest.mark.parametrize("function, count", [(together, 5), (grown_meanwhile, None)])
+def test_parts_beside_others_and_numbers(function, count):
+    static = to_static(function, backend="numpy")
+    for n in SIZES:
+        x, y = np.random.RandomState(n).rand(2, n, 2)
+        expected, found = function(x, y), static(x, y)
+        assert found[1:] == expected[1:]
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    assert count is None or static.cache_info().captures <= count
+
+
 def test_two_steps_over_one_axis_have_programs_for_each_size():
     @to_static(backend="numpy")
     def function(x):
