@@ -5,7 +5,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Tuple, Type
 
 from ..heap.list_shadows import ShadowList
-from ..heap.protection import is_caught_by_python, is_protected, may_be_caught
+from ..heap.protection import is_caught_by_python, is_protected, leaves_generators, may_be_caught
 from ..ir.building import building
 from ..ir.graph import Graph
 from ..lowering import host
@@ -27,13 +27,17 @@ class Effects:
 
     def is_protected(self) -> bool:
         """Whether a failure here would be caught, or cleaned up after, by code of the user's."""
-        return is_protected(self.capture.run.__func__.__code__)
+        return is_protected(self.capture.run.__func__.__code__, self.capture.functions.has_generators)
 
     def check_caught(self, error: BaseException) -> None:
         """Stop where Python itself may catch what a decision on array values raises here: the decision is settled first."""
         if is_caught_by_python(error, self.capture.run.__func__.__code__):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, may be caught by Python",
                                hint="return a value instead, and test that")
+        if self.capture.functions.has_generators and leaves_generators(error):
+            name = type(error).__name__
+            self.capture.abort(f"{name}, raised under a decision on array values, leaves a generator in a `try` or `with`",
+                               hint="go over the generator with `for`, or close it before")
 
     def guard_errors(self, graph: Graph) -> None:
         """Let every call look whether floating-point errors and warnings are raised where code of the user's could catch them."""

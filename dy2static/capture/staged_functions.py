@@ -37,10 +37,13 @@ _ENDED = _Ended()
 
 
 class StagedFunctions:
-    """The converted functions of one capture.  cells: the closure cells that they share with the user's."""
+    """The converted functions of one capture.
+
+    cells: the closure cells that they share with the user's.  has_generators: whether one of the user's is, or makes, a generator.
+    """
 
     def __init__(self, capture: Capture):
-        self.capture = capture
+        self.capture, self.has_generators = capture, False
         self.cells: Dict[int, ShadowCell] = {}
         self._staged: Dict[int, Tuple[types.FunctionType, types.FunctionType]] = {}
         self._globals: Dict[int, Any] = {}
@@ -93,6 +96,7 @@ class StagedFunctions:
         self.capture.calls.staged_codes.add(made.__code__)
         source = self.capture.heap.source(Constant, None, function)
         if not is_library(function.__module__ or ""):
+            self.has_generators = self.has_generators or _makes_generators(function.__code__)
             self.capture.heap.definitions.add_function(function)
             self.capture.heap.objects.open_classes.runs(function.__code__)
             if function.__kwdefaults__:                 # a dict, in which items can be set
@@ -165,3 +169,9 @@ def unseen_globals(code: types.CodeType) -> Set[str]:
 
 def _is_atom(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, str, bytes)
+
+
+def _makes_generators(code: types.CodeType) -> bool:
+    """Whether code is that of a generator function, or makes one."""
+    return bool(code.co_flags & GENERATOR) and code.co_name != "<genexpr>" or \
+        any(_makes_generators(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))

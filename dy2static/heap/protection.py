@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import gc
 import linecache
 import sys
 import types
@@ -25,6 +26,10 @@ from .ownership import is_library
 _SETTINGS = ("using_config", "no_backprop_mode", "force_backprop_mode", "init_scope", "using_device")
 
 
+#: In `co_flags`, of the code of functions.
+_OF_FUNCTION = 0x1
+
+
 class Block(NamedTuple):
     """The body of a ``try`` or ``with``: its lines, the context managers of a ``with``, and the name of the function it is in."""
 
@@ -34,16 +39,58 @@ class Block(NamedTuple):
     function: str = ""
 
 
-def is_protected(entry: types.CodeType) -> bool:
-    """Whether a frame between here and the function that ``entry`` is the code of runs inside such a block."""
+def is_protected(entry: types.CodeType, has_generators: bool) -> bool:
+    """Whether a frame between here and the function that ``entry`` is the code of runs inside such a block.
+
+    has_generators: whether there may be a generator that waits inside of one: it is ended where an exception leaves the frame
+    that holds it.
+    """
     frame = sys._getframe(1)
     while frame is not None and frame.f_code is not entry:
-        if _may_be_users(frame.f_code.co_filename):
-            for block in _blocks(frame.f_code.co_filename):
-                if block.first <= frame.f_lineno <= block.last and not _is_harmless(block, frame):
-                    return True
+        if _is_inside(frame) or has_generators and any(_is_inside(waiting.gi_frame) for waiting in _generators_of(frame)):
+            return True
         frame = frame.f_back
     return False
+
+
+def leaves_generators(error: BaseException) -> bool:
+    """Whether the traceback of an exception holds generators that wait inside such a block: they end when it is forgotten."""
+    step = error.__traceback__
+    while step is not None:
+        if any(_is_inside(waiting.gi_frame) for waiting in _generators_of(step.tb_frame)):
+            return True
+        step = step.tb_next
+    return False
+
+
+def _is_inside(frame: Optional[types.FrameType]) -> bool:
+    """Whether a frame is at a line of a block that cleans up, or catches."""
+    if frame is None:                                   # of a generator that has ended
+        return False
+    file, decorates = frame.f_code.co_filename, frame.f_globals.get("__name__") == "contextlib"
+    if not decorates and not _may_be_users(file):
+        return False
+    return any(block.first <= frame.f_lineno <= block.last and not _is_harmless(block, frame)
+               for block in _blocks(file) if block.managers or not decorates)
+
+
+def _generators_of(frame: types.FrameType) -> List[types.GeneratorType]:
+    """The generators that local names of a frame stand for, or that iterators hold that they stand for."""
+    names = frame.f_locals
+    waiting, seen, found = [item for item in names.values() if _is_iterator(item)], set(), []
+    if type(names) is dict and frame.f_code.co_flags & _OF_FUNCTION:
+        names.clear()                                   # before Python 3.13 the frame would keep what it held
+    while waiting:
+        item = waiting.pop()
+        if id(item) not in seen:
+            seen.add(id(item))
+            found += [item] if type(item) is types.GeneratorType else []
+            waiting += [part for part in gc.get_referents(item) if type(part) is tuple or _is_iterator(part)]
+    return found
+
+
+def _is_iterator(item: Any) -> bool:
+    return type(item).__module__ in ("builtins", "itertools") and hasattr(type(item), "__next__")
 
 
 #: Methods of which Python itself catches some exceptions: the end of items, and what there is not.
@@ -166,11 +213,17 @@ def _blocks_in(text: _Text) -> Tuple[Block, ...]:
             waiting += [(inner, function) for inner in getattr(node, field, ())]
         if isinstance(node, ast.With):
             managers = tuple(item.context_expr for item in node.items)
-            found.append(Block(node.body[0].lineno, _last(node.body), managers, function))
+            found.append(Block(_entered(node), _last(node.body), managers, function))
         elif type(node).__name__ in ("Try", "TryStar"):
             body = node.body + (node.orelse + [s for h in node.handlers for s in h.body] if node.finalbody else [])
             found.append(Block(node.body[0].lineno, _last(body), (), function))
     return tuple(found)
+
+
+def _entered(node: ast.With) -> int:
+    """The line from which on a manager may have been entered: where there are several, or a target that is no name, the head's."""
+    is_sure = len(node.items) == 1 and isinstance(node.items[0].optional_vars, (type(None), ast.Name))
+    return node.body[0].lineno if is_sure else node.lineno
 
 
 def _last(body: List[ast.stmt]) -> int:
@@ -188,6 +241,8 @@ def _is_reporter(item: Any) -> bool:
 
 
 def _is_library_manager(expression: Any, frame: Any) -> bool:
+    if frame.f_globals.get("__name__") == "contextlib":         # a manager that decorates a function
+        return is_library(getattr(getattr(frame.f_locals.get("self"), "func", None), "__module__", None) or "")
     names: List[str] = []
     step = expression.func if isinstance(expression, ast.Call) else expression
     while isinstance(step, ast.Attribute):

@@ -1,5 +1,6 @@
 """Generators and context managers that Python itself ends: what they do happens once, in the program."""
 import contextlib
+import gc
 import importlib
 import linecache
 import sys
@@ -99,9 +100,185 @@ def raised_in_managers_with_names(compile):
     return compile(f), LOG
 
 
+class Far(Noting, contextlib.ContextDecorator):
+    """A manager that may fail when it is made, entered or left, and swallows a ValueError."""
+
+    def __init__(self, made=None, entered=None, left=None):
+        self.entered, self.left = entered, left
+        self.check(made)
+
+    def check(self, x):
+        if x is not None and float(x.array.sum()) > 0:
+            raise ValueError("far")
+
+    def __enter__(self):
+        self.check(self.entered)
+        return super().__enter__()
+
+    def __exit__(self, kind, error, trace):
+        super().__exit__(kind, error, trace)
+        self.check(self.left)
+        return kind is ValueError
+
+    def __setattr__(self, name, value):
+        if name == "target":
+            self.check(value)
+        object.__setattr__(self, name, value)
+
+
+def second_manager_fails(compile):
+    LOG.clear()
+
+    def f(x):
+        with Noting(), Far(made=x):
+            note("made")
+        return x
+    return compile(f), LOG
+
+
+def second_manager_is_not_entered(compile):
+    LOG.clear()
+
+    def f(x):
+        with (Noting()), (
+                Far(entered=x)) as found:
+            note(found.entered is x)
+        return x
+    return compile(f), LOG
+
+
+def second_manager_fails_at_its_end(compile):
+    LOG.clear()
+
+    def f(x):
+        with Noting(), Far(left=x):
+            note("inside")
+        return x
+    return compile(f), LOG
+
+
+def target_of_a_manager_fails(compile):
+    LOG.clear()
+    place = Far()
+
+    def f(x):
+        with Valued(x) as place.target:
+            note("inside")
+        return x * 2
+    return compile(f), LOG
+
+
+class Valued(Noting):
+    """A manager that gives a value."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __enter__(self):
+        super().__enter__()
+        return self.value
+
+
+def decorated_by_a_manager(compile):
+    LOG.clear()
+
+    @Far()
+    def swallowed(x):
+        if float(x.array.sum()) > 0:
+            raise ValueError("far")
+        return F.tanh(x)
+
+    def f(x):
+        return swallowed(x)
+    return compile(f), LOG
+
+
+def decorated_by_a_generator(compile):
+    LOG.clear()
+
+    @contextlib.contextmanager
+    def scope():
+        note("enter")
+        try:
+            yield
+        finally:
+            note("exit")
+
+    @scope()
+    def inner(x):
+        if float(x.array.sum()) > 0:
+            raise KeyError("far")
+        return F.tanh(x)
+
+    def f(x):
+        return inner(x)
+    return compile(f), LOG
+
+
+def raised_while_a_generator_waits(compile):
+    LOG.clear()
+
+    def numbers(x):
+        with Noting():
+            for k in range(3):
+                yield x * k
+
+    def f(x):
+        for h, k in zip(numbers(x), range(3)):
+            note(k)
+            if float(h.array.sum()) > 1:
+                raise KeyError("far")
+        return h
+    return compile(f), LOG
+
+
+def raised_while_a_generator_of_a_generator_waits(compile):
+    LOG.clear()
+
+    def numbers(x):
+        try:
+            yield F.tanh(x)
+            yield x
+        finally:
+            note("finally")
+
+    def all_numbers(x):
+        yield from numbers(x)
+
+    def f(x):
+        for h in all_numbers(x):
+            if float(h.array.sum()) > 0:
+                raise KeyError("far")
+        return h
+    return compile(f), LOG
+
+
 @pytest.mark.parametrize("make", programs(globals()), ids=lambda make: make.__name__)
 def test_what_python_ends_is_ended_once(make):
     check(make, calls())
+
+
+def test_a_generator_that_an_exception_holds_ends_when_it_is_forgotten():
+    def numbers(x):
+        try:
+            yield F.tanh(x)
+            yield x
+        finally:
+            note("finally")
+
+    def f(x):
+        found = numbers(x)
+        h = next(found)
+        if float(h.array.sum()) > 0:
+            raise KeyError("far")
+        return h
+    compiled = to_static(f)
+    for function in (f, compiled, compiled):
+        LOG.clear()
+        with contextlib.suppress(KeyError):
+            function(variable(3, low=1, high=2))
+        gc.collect()
+        assert LOG == ["finally"]
 
 
 def test_a_capture_that_stops_ends_generators_without_effects():

@@ -23,9 +23,13 @@ class Inputs(calls.Inputs, Protocol):
 
 
 class Functions(calls.Functions, Protocol):
-    """The converted functions of one capture.  cells: the closure cells that they share with the user's."""
+    """The converted functions of one capture.
+
+    cells: the closure cells that they share with the user's.  has_generators: whether one of the user's is, or makes, a generator.
+    """
 
     cells: Dict[int, Any]
+    has_generators: bool
 
     def real(self, function: Any) -> Any:
         """The function of the user's that a function stands for."""
