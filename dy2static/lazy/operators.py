@@ -62,11 +62,15 @@ def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
     return method
 
 
-def _with_object(text: str, left: Any, right: Any, other: Any, frame: Any) -> Any:
-    """What NumPy's operator gives for a lazy array and an object that no expression holds, unless the object decides itself."""
+def _with_object(operation: Any, left: Any, right: Any, other: Any, frame: Any) -> Any:
+    """What NumPy's operator gives for a lazy array and an object that no expression holds, unless the object decides itself.
+
+    operation: the text of the operator, or the function that writes to ``left``.
+    """
     if hasattr(other, "__array_ufunc__") or hasattr(other, "__array_priority__"):
         return NotImplemented
-    return at_once(OPERATORS[text], (left, right), {}, frame, False)
+    is_changing = type(operation) is not str
+    return at_once(operation if is_changing else OPERATORS[operation], (left, right), {}, frame, is_changing)
 
 
 def _reflected(text: str) -> Callable[[LazyArray, Any], Any]:
@@ -85,9 +89,9 @@ def _in_place(text: str, sign: str) -> Callable[[LazyArray, Any], Any]:
 
     def method(self: LazyArray, other: Any) -> Any:
         given = operand(other)
-        if given is None:
-            return NotImplemented
         frame = _frame(1)
+        if given is None:
+            return _with_object(op.change, self, other, other, frame)
         if is_scalar(self):                             # as NumPy's: the name gets another object
             return array_of_op(text, (self._now, given), frame)
         with writing:

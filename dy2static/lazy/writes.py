@@ -31,14 +31,17 @@ def _own(values: List[Any], place: int) -> Any:
 
 
 class InPlace:
-    """``a += b``, as a new version of ``a``."""
+    """``a += b``, as a new version of ``a``.
 
-    __slots__ = ("sign",)
+    change: the function that does it.
+    """
+
+    __slots__ = ("sign", "change")
 
     arity = 2
 
     def __init__(self, sign: str):
-        self.sign = sign
+        self.sign, self.change = sign, _IN_PLACE[sign]
 
     def statement(self, writer: Writer, name: str, operands: List[str]) -> str:
         """The text that gives ``name`` the new version."""
@@ -50,7 +53,7 @@ class InPlace:
 
     def changed(self, array: Any, value: Any, caller: Caller) -> Any:
         """The array itself, or the other scalar, after it.  Raises what NumPy raises."""
-        return caller(_IN_PLACE[self.sign], (array, value), NO_NAMES)
+        return caller(self.change, (array, value), NO_NAMES)
 
 
 _IN_PLACE = {row.symbol + "=": getattr(operator, "i" + row.name.rstrip("_")) for row in OPERATORS if row.kind == "binary"}

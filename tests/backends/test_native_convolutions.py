@@ -94,6 +94,8 @@ ROWS = {
     "added, some channels at a time": windows(1, 1, 5, 16, (124, 126), (4, 4), stride=(2, 2), pad=(1, 1)),
     "one window": windows(2, 1, 3, 4, (3, 4), (3, 4)),
     "one axis": windows(2, 1, 3, 4, (20,), (5,), stride=(2,), pad=(2,)),
+    "one axis, three taps meet three places": windows(2, 2, 8, 4, (1,), (5,), stride=(2,), pad=(2,)),
+    "one axis, three of five places": windows(2, 1, 17, 8, (3,), (5,), stride=(2,), pad=(2,)),
     "three axes": windows(2, 1, 2, 3, (5, 4, 6), (3, 2, 3), stride=(2, 1, 2), pad=(1, 0, 1), dilate=(1, 2, 1)),
     "deep": windows(1, 1, 50, 30, (5, 5), (3, 3), pad=(1, 1)),
     "many filters": windows(1, 1, 3, 200, (5, 5), (3, 3), pad=(1, 1)),

@@ -176,3 +176,17 @@ def test_a_lazy_bool_is_a_mask_of_plain_arrays_and_no_number():
     with pytest.raises(TypeError, match=r"write int\(y\)"):
         ("no", "yes")[one > 0]
     assert ("no", "yes")[int(one > 0)] == "yes" and ("no", "yes")[one.astype(int)] == "yes"
+
+
+@pytest.mark.filterwarnings("ignore")                   # computed at once
+@pytest.mark.parametrize("other", [lambda x: x.flat, lambda x: range(3), lambda x: array.array("i", [1, 2, 3]), lambda x: memoryview(np.arange(3))],
+                         ids=["flat", "range", "array", "memoryview"])
+def test_in_place_operators_write_also_where_numpy_converts(other):
+    """Other names and views see it."""
+    def changed(x):
+        first, view = x, x[1:]
+        x += other(x)
+        view *= 2
+        x[:2] -= range(2)
+        return first
+    assert changed(lazy.array(np.arange(3.0))).tolist() == changed(np.arange(3.0)).tolist()

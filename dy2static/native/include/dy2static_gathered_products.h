@@ -66,6 +66,12 @@ DY_INLINE void gather_rows(const int64_t found, const int64_t depth, DY_T *to, c
     }
 }
 
+/* Whether four taps lie side by side; in transposed convolutions the offsets of a channel fall, and then rise to the next channel. */
+static int are_neighbours(const int64_t *where)
+{
+    return where[1] == where[0] + 1 && where[2] == where[0] + 2 && where[3] == where[0] + 3;
+}
+
 /* Places that are apart: four taps that lie side by side are read at a time, of four places; nothing else is read. */
 static void gather_apart(DY_T *to, const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where,
                          const int64_t *from)
@@ -74,7 +80,7 @@ static void gather_apart(DY_T *to, const int64_t depth, const int64_t columns, c
     for (int64_t some; l < depth; l += some, to += some * COLUMNS) {
         const DY_T *const tap = planes + where[l];
         int64_t j = 0;
-        some = l + 4 <= depth && where[l + 3] == where[l] + 3 ? 4 : 1;
+        some = l + 4 <= depth && are_neighbours(where + l) ? 4 : 1;
         for (; some == 4 && j + 4 <= columns; j += 4)
             transpose_rows(tap + from[j], tap + from[j + 1], tap + from[j + 2], tap + from[j + 3], to + j, COLUMNS);
         for (; j < columns; j++)
