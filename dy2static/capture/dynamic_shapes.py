@@ -73,11 +73,15 @@ class SizeHistory:
 
     def add(self, sizes: "FreeSizes") -> None:
         """What a capture met, and the axes that it could not have free, or not for all sizes."""
-        self.captures = [*self.captures, sizes.seen][-_MOST_CAPTURES:]
+        self.met(sizes)
         for family, *lengths in {(member.family, *member.lengths) for member in sizes.members.values()}:
             if family in self.families or len(set(lengths)) > 1:
                 self.families[family] = min(*lengths, self.families.get(family, lengths[0]))
         self.restricted = sizes.restricted
+
+    def met(self, sizes: "FreeSizes") -> None:
+        """The shapes of a call; enough of one that is captured next time, when more is known of functions."""
+        self.captures = [*self.captures, sizes.seen][-_MOST_CAPTURES:]
 
     def clear(self) -> None:
         """Forget everything."""

@@ -15,7 +15,7 @@ from ..ir.dims import as_multiple
 from ..ir.graph import Value
 from ..ir.types import Scalar, Tensor, placed
 from ..lowering import opaque
-from ..runtime.opaque import VARYING, OpaqueCall, copy_node
+from ..runtime.opaque import UNFOLLOWED, VARYING, OpaqueCall, copy_node
 from ..symbolic import abstract_eval, patches
 from ..symbolic.number_ranges import kind_of
 from ..symbolic.size_trials import bound, few_trials, fitted_types, holds_sizes, tried_with
@@ -24,9 +24,12 @@ from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
 from .function_nodes import implementation_of, name_of, trap_attributes
 from .self_contained import apart, is_self_contained
+from .sizes_learned import SizesLearned
 
 if TYPE_CHECKING:
     from .protocols import Capture
+
+_LEARNED = "the types of the results of {} are learned from this call"
 
 
 class OpaqueFunctions:
@@ -42,7 +45,8 @@ class OpaqueFunctions:
 
         requires: of each of ``values``, whether it requires a gradient.  position: how many functions came before.
         """
-        if holds_sizes([*node.__dict__.values()]) or few_trials((), [v.type for v in values]) is None:
+        is_known = is_library(implementation_of(node).__module__)
+        if holds_sizes([*node.__dict__.values()]) or is_known and few_trials((), [v.type for v in values]) is None:
             self.capture.abort(f"{name_of(node)} of an array of unknown size")
         self.capture.effects.store_writes()
         self.capture.event("opaque", name_of(node), "debug mode" if chainer.is_debug() else "it has no lowering")
@@ -83,7 +87,7 @@ class OpaqueFunctions:
         if type(implementation) in VARYING:
             self.capture.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
         if holds_sizes(types_):
-            return self._sized_types(node, call, operands)
+            return self._sized_types(node, call, operands, position)
         known = is_library(type(implementation).__module__) and not self.capture.chainer.is_altered(type(implementation))
         if known and all(isinstance(t, (Tensor, Scalar)) for t in types_):
             with trial_run():
@@ -102,17 +106,17 @@ class OpaqueFunctions:
             self.capture.abort(reason)
         call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
         if call.observed is None:
-            self.capture.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=())
+            self.capture.abort(_LEARNED.format(name_of(node)), again=True, observe=())
         return call.observed
 
-    def _sized_types(self, node: chainer.FunctionNode, call: OpaqueCall, operands: List[Value]) -> Tuple:
+    def _sized_types(self, node: chainer.FunctionNode, call: OpaqueCall, operands: List[Value], position: int) -> Tuple:
         """The types of the results where sizes of operands are free: as they follow these in several trials.  Runs check it."""
+        if not is_library(implementation_of(node).__module__):
+            return self._followed(node, call, operands, position)
         found, learned = [], set()
         multiples = {(i, axis): as_multiple(n) for i, v in enumerate(operands) if isinstance(v.type, Tensor)
                      for axis, n in enumerate(v.shape)}
         call.sizes = {multiple[0]: (*place, multiple[1]) for place, multiple in multiples.items() if multiple is not None}
-        if not is_library(implementation_of(node).__module__):
-            self.capture.abort(f"{name_of(node)} of an array of unknown size")
         with trial_run():
             try:
                 for numbers, _ in tried_with([v.type for v in operands]):
@@ -127,6 +131,19 @@ class OpaqueFunctions:
         if call.observed is None or len(learned) > 1 or set(found[0][0]) != set(call.sizes):
             self.capture.abort(f"{name_of(node)} of an array of unknown size")
         return call.observed
+
+    def _followed(self, node: chainer.FunctionNode, call: OpaqueCall, operands: List[Value], position: int) -> Tuple:
+        """The types of the results as they followed the sizes of operands in eager calls.  Runs check it."""
+        cls, count, types_ = implementation_of(node), len(call.requires), [v.type for v in operands]
+        if cls not in UNFOLLOWED and not holds_sizes(types_[count:]):
+            learned = SizesLearned(self.capture.observed.copy(), cls, position, types_[:count])
+            found = learned.types()
+            if found is not None:
+                types_found, call.observed, call.sizes = found
+                return types_found
+            if learned.lacks(self.capture.free_sizes.numbers):
+                self.capture.abort(_LEARNED.format(name_of(node)), again=True, observe=(), at_once=True)
+        return self.capture.abort(f"{name_of(node)} of an array of unknown size")
 
     def _observed_types(self, cls: type, position: int, inputs: Tuple) -> Optional[Tuple]:
         """What an eager call gave at this place, or else at all others."""

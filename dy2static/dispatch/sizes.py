@@ -68,6 +68,8 @@ class Captures:
                 program = self._with_sizes(sizes, backend, args, kwargs)
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
                 if not sizes.free or getattr(error, "at_once", False) or isinstance(error, InternalError) and config.VERIFY.value:
+                    if getattr(error, "again", False):
+                        self._history.met(sizes)
                     raise
                 tries += 1
                 if tries >= 2 * _MOST_TRIES or bill.is_too_much:

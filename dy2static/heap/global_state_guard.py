@@ -6,12 +6,13 @@ import random
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 import chainer
 import numpy as np
 
 from ..errors import Location
+from ..runtime.random_states import random_states, same_random_states, set_random_states
 from .aborts import CaptureAborted
 from .locations import user_location
 
@@ -24,20 +25,6 @@ _GENERATORS = frozenset((id(np.random.mtrand._rand), id(random.random.__self__))
 
 #: Their methods that draw nothing.
 _PASSIVE = frozenset(("get_state", "set_state", "getstate", "setstate"))
-
-
-def random_states() -> Tuple[Any, Any]:
-    """The states of NumPy's and of Python's global generator."""
-    return np.random.get_state(legacy=False), random.getstate()
-
-
-def set_random_states(states: Tuple[Any, Any]) -> bool:
-    """Put both generators back; whether they had moved."""
-    if not _moved(states):
-        return False
-    np.random.set_state(states[0])
-    random.setstate(states[1])
-    return True
 
 
 def undisturbed(capture: Callable[[], T]) -> T:
@@ -116,7 +103,7 @@ def untouched_globals() -> Iterator[None]:
         failed = False
     finally:
         alone = threading.active_count() == 1
-        drawn = set_random_states(before) if alone else _moved(before)
+        drawn = set_random_states(before) if alone else not same_random_states(random_states(), before)
         if not failed and drawn:
             raise CaptureAborted(_DRAWS) if alone else _MovedMeanwhile(_DRAWS, again=True)
 
@@ -158,20 +145,7 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def _moved(before: Tuple[Any, Any]) -> bool:
-    return not same_random_states(random_states(), before)
 
-
-def same_random_states(one: Tuple[Any, Any], other: Tuple[Any, Any]) -> bool:
-    """Whether two answers of `random_states` are equal."""
-    return one[1] == other[1] and _same(one[0], other[0])
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Of what NumPy tells of a generator: dicts, arrays and numbers, by its kind."""
-    if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all([_same(one[key], other[key]) for key in one])
-    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
 
 
 def is_changed(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ Gradients of any order run Chainer's own backward on that tape, so an opaque fun
 """
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare
@@ -75,26 +75,47 @@ opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaqu
 def relied_on(graph: Graph) -> List[Any]:
     """The applications and host calls of which a run of the graph may see that they do something else than was relied on."""
     found: Dict[Any, Any] = {}
-    for node in graph.walk():
-        call = node.attrs.get("call")
-        if call is None and node.op is not within:
+    for call in map(_relied_on, graph.walk()):
+        if call is None:
             continue
-        if node.op is opaque and call.observed is not None:
-            found[id(call)] = call
-        elif getattr(getattr(call, "function", None), "__func__", None) is OpaqueCall.require_gradient:
-            found[id(call.function.__self__)] = call.function.__self__
-        elif node.op is host_call and isinstance(call.flatten, Observed):
-            found[id(call.flatten)] = call.flatten
-        elif node.op is host_call and isinstance(call.function, Untouched):
-            found[id(call.function)] = call.function
-        elif node.op is within and node.attrs["place"]:
-            found[node.attrs["place"]] = Reliance(node.attrs["place"])
+        found[id(call) if not isinstance(call, Reliance) else call.place] = call
     return list(found.values())
 
 
-def has_effects(graph: Graph) -> bool:
-    """Whether a run does more than compute, besides what functions of the user's do."""
-    return any(node.op.effect and node.op.name not in ("opaque", "checked_call") and not _is_pure(node) for node in graph.walk())
+def _relied_on(node: Node) -> Any:
+    call = node.attrs.get("call")
+    if node.op is opaque and call.observed is not None:
+        return call
+    if getattr(getattr(call, "function", None), "__func__", None) is OpaqueCall.require_gradient:
+        return call.function.__self__
+    if node.op is host_call and isinstance(call.flatten, Observed):
+        return call.flatten
+    if node.op is host_call and isinstance(call.function, Untouched):
+        return call.function
+    return Reliance(node.attrs["place"]) if node.op is within and node.attrs["place"] else None
+
+
+#: Draws of the global generators.
+DRAWS = frozenset(("random_uniform", "random_between", "random_normal", "random_typed"))
+
+
+def effects_before(graph: Graph) -> FrozenSet[str]:
+    """The names of what a run does, besides computing and calling functions of the user's, before it sees what is relied on."""
+    found: Set[str] = set()
+    before: FrozenSet[str] = frozenset()
+    is_late = False
+    for node in graph.nodes:
+        inner = list(node.walk())
+        found.update([n.op.name for n in inner if n.op.effect and n.op.name not in ("opaque", "checked_call") and not _is_pure(n)])
+        relied = [n for n in inner if _relied_on(n) is not None]
+        before = frozenset(found) if relied else before
+        is_late = is_late or not all([n.op.effect for n in relied])     # passes may put it behind an effect
+    return frozenset(found) if is_late else before
+
+
+def follows_sizes(graph: Graph) -> bool:
+    """Whether the graph has functions of which it was learned what they give for all sizes."""
+    return any(node.op is opaque and node.attrs["call"].sizes for node in graph.walk())
 
 
 def _is_pure(node: Node) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Op
 import chainer
 
 from ..ir.graph import Value
-from ..lowering.opaque import has_effects, relied_on
+from ..lowering.opaque import DRAWS, effects_before, follows_sizes, relied_on
 from ..native import kept
 from ..pyast.loader import compile_text
 from ..record.builds import Build, Number
@@ -21,6 +21,7 @@ from ..runtime.node import connect_nowhere, connect_some
 from ..runtime.observed import Surprise
 from ..runtime.partial_failure import FailurePlan, SegmentWiring, connect_after_failure
 from ..runtime.raised_errors import undone
+from ..runtime.random_states import random_states, set_random_states
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
 from .guards import Guards
@@ -70,7 +71,8 @@ class Entry(Guards):
             "make_variables": node.make_variables, "store_gradients": node.store_gradients, "write_arrays": stores.write_arrays,
             "same_items": stores.same_items, "store_items": stores.store_items, "connect": node.connect,
             "connect_nowhere": connect_nowhere, "connect_some": connect_some, "connect_after_failure": connect_after_failure,
-            "show_user_line": show_user_line, "undone": undone, "origins": origins, "Surprise": Surprise})
+            "show_user_line": show_user_line, "undone": undone, "origins": origins, "Surprise": Surprise,
+            "random_states": random_states, "set_random_states": set_random_states})
         self.values: Dict[Value, str] = {}
 
     # --- the whole --------------------------------------------------------------------------------------------------
@@ -131,9 +133,10 @@ class Entry(Guards):
         names = [f"r{k}" for k in range(len(self.results))]
         call = f"forward({', '.join([arena, *arguments])})"
         call = f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call
-        self.lines += ["try:", f"    {call}"]
-        if relied_on(self.outcome.graph) and not has_effects(self.outcome.graph):
-            self.lines += ["except Surprise:", "    return MISS"]
+        may_miss, draws = self._surprises()
+        self.lines += ["states = random_states()"] * draws + ["try:", f"    {call}"]
+        if may_miss:
+            self.lines += ["except Surprise:", *["    set_random_states(states)"] * draws, "    return MISS"]
         self.lines.append("except BaseException as error:")
         if any(record.early and record.connected for record in self.outcome.variables):
             plan = self.constant(self._failure_plan(), "failure_plan")
@@ -143,6 +146,15 @@ class Entry(Guards):
         self.lines.append(f"    raise show_user_line({error}, forward.__code__, origins)")
         for k, value in enumerate(self.outcome.graph.outputs):
             self.values.setdefault(value, f"r{k}")
+
+    def _surprises(self) -> Tuple[bool, bool]:
+        """Whether a call may be made again after a run has met something else than was relied on, and whether it draws before."""
+        graph = self.outcome.graph
+        if not relied_on(graph):
+            return False, False
+        effects = effects_before(graph)
+        draws = bool(effects) and effects <= DRAWS and follows_sizes(graph)
+        return draws or not effects, draws
 
     def _failure_plan(self) -> FailurePlan:
         """What to do with Variables that a host call has seen when a later node fails."""

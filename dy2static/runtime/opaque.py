@@ -42,6 +42,9 @@ class Reads(NamedTuple):
 VARYING: "weakref.WeakSet[type]" = weakref.WeakSet()
 VANISHING: "weakref.WeakSet[type]" = weakref.WeakSet()
 
+#: Classes whose results did not follow the sizes of operands as they had for other sizes.
+UNFOLLOWED: "weakref.WeakSet[type]" = weakref.WeakSet()
+
 
 class OpaqueCall:
     """One application of a FunctionNode.
@@ -94,7 +97,7 @@ class OpaqueCall:
         """Apply a copy: the output arrays and the tape."""
         tape = self._apply(self.fresh_node(operands), operands)
         if self.observed is not None and tuple([type_of(y.array) for y in tape.outputs]) != self._expected(operands):
-            self._fail(VARYING, "gives results of other shapes or dtypes than in an earlier call")
+            self._fail(UNFOLLOWED if self.sizes else VARYING, "gives results of other shapes or dtypes than in an earlier call")
         return [y.array for y in tape.outputs] + [tape]
 
     def _expected(self, operands: Sequence[Any]) -> Any:

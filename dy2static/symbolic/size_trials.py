@@ -213,13 +213,17 @@ def _check_alike(leaf: Any, found: Sequence[Any]) -> None:
         raise ValueError("the type of the result depends on contents, or on a size that is not known")
 
 
-def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]]) -> Optional[Tuple[Any, ...]]:
-    """The types that are these for these numbers of the symbols; None if they do not follow from those."""
+def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]], names: Mapping[str, Dim] = {}) \
+        -> Optional[Tuple[Any, ...]]:
+    """The types that are these for these numbers of the symbols; None if they do not follow from those.
+
+    names: the sizes that some of the symbols stand for.
+    """
     found = []
     for each in zip(*[types for _, types in trials]):
         if len({(type(t), t.dtype, getattr(t, "ndim", None)) for t in each}) > 1:
             return None
-        shape = [_fitted(numbers, [bindings for bindings, _ in trials]) for numbers in zip(*[t.shape for t in each])] \
+        shape = [_fitted(numbers, [bindings for bindings, _ in trials], names) for numbers in zip(*[t.shape for t in each])] \
             if isinstance(each[0], Tensor) else []
         if None in shape:
             return None
@@ -271,10 +275,11 @@ def _fitted(found: Sequence[int], trials: Sequence[Mapping[str, int]], names: Ma
         for other in (None, *symbols[i:]):                  # a multiple of one, or of a product of two
             size: Any = Dim(symbol) * (1 if other is None else Dim(other))
             numbers = [evaluate(size, bindings) for bindings in trials]
-            if numbers[0] == numbers[1]:
+            k = next((k for k, number in enumerate(numbers) if number != numbers[0]), 0)
+            if k == 0:
                 continue
             size = names.get(symbol, Dim(symbol)) * (1 if other is None else names.get(other, Dim(other)))
-            slope = (found[1] - found[0]) // (numbers[1] - numbers[0])
+            slope = (found[k] - found[0]) // (numbers[k] - numbers[0])
             rest = found[0] - slope * numbers[0]
             if all(slope * number + rest == n for number, n in zip(numbers, found)) and (rest == 0 or len(symbols) == 1):
                 return size * slope + rest

@@ -267,6 +267,82 @@ def test_in_a_chain():
     check(make, [one], rounds=3, compiled=True)
 
 
+# --- sizes ----------------------------------------------------------------------------------------------------------------------
+
+class Sorted(chainer.Function):
+    """Two results: one of the size of the operand, one that is larger."""
+
+    def forward(self, inputs):
+        self.order = np.argsort(inputs[0], axis=0)
+        return np.take_along_axis(inputs[0], self.order, 0), np.repeat(inputs[0], 2, axis=0)
+
+    def backward(self, inputs, gradients):
+        found = np.zeros_like(inputs[0])
+        np.put_along_axis(found, self.order, gradients[0], 0)
+        return found + gradients[1][::2] + gradients[1][1::2],
+
+
+class EverySecond(chainer.FunctionNode):
+    def forward(self, inputs):
+        self.shape = inputs[0].shape
+        return inputs[0][::2],
+
+    def backward(self, indexes, gradients):
+        zeros = np.zeros(self.shape, "f")
+        return F.scatter_add(zeros, slice(None, None, 2), gradients[0]),
+
+
+def captures_of(function, calls):
+    made = check(lambda compile: (compile(function), None), calls, rounds=1, compiled=None)
+    assert not made.stats()["fallbacks"] and not made.stats()["cuts"]
+    return made.stats()["captures"]
+
+
+def of_rows(*sizes):
+    return [lambda n=n, k=k: (variable(n, 4, seed=k),) for k, n in enumerate(sizes)]
+
+
+def test_a_function_is_learned_for_all_sizes():
+    kind = fresh("Sorted")
+
+    def pair(x):
+        y, z = kind()(F.tanh(x))
+        return y * x, z * 2
+    assert captures_of(pair, of_rows(3, 5, 4, 8, 6, 9, 11)) == 1
+
+
+def test_a_function_is_learned_for_all_lengths_of_sequences():
+    def padded(xs):
+        return ScaledTanh(2.0).apply((F.pad_sequence(xs) * 2,))[0]
+    calls = [lambda lengths=lengths: ([variable(n, 2, seed=n) for n in lengths],)
+             for lengths in ((3, 2, 5), (4, 6, 2), (7, 3, 3), (2, 8, 5), (9, 4, 2), (3, 3, 10))]
+    assert captures_of(padded, calls) == 1
+
+
+def test_a_function_whose_results_do_not_follow_has_a_program_for_each_size():
+    kind = fresh("EverySecond")
+    assert captures_of(lambda x: kind().apply((x,))[0] * 3, of_rows(*(3, 5, 4, 8, 6) * 2)) == 5
+
+
+class AtMostSix(chainer.Function):
+    def forward(self, inputs):
+        self.rest = max(len(inputs[0]) - 6, 0)
+        return inputs[0][:6] * 2,
+
+    def backward(self, inputs, gradients):
+        return np.pad(gradients[0] * 2, ((0, self.rest), (0, 0)), "constant"),
+
+
+@pytest.mark.parametrize("draws", [False, True], ids=["", "after a draw"])
+def test_a_function_whose_results_do_not_follow_any_more(draws):
+    """The call is made again, with the same random numbers; from then on there is a program for each size."""
+    kind = fresh("AtMostSix")
+
+    def cut(x):
+        return kind()(F.dropout(x, 0.3) if draws else x)[0] * 3 + np.random.rand()
+    assert captures_of(cut, of_rows(3, 5, 4, 6, 2, 7, 9, 7, 9, 8, 3)) >= 3
+
+
 # --- functions that functions call -----------------------------------------------------------------------------------------------
 
 class Applied(chainer.FunctionNode):

@@ -7,9 +7,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 import numpy as np
 from chainer.variable import Variable
 
-from ...heap.global_state_guard import same_random_states
 from ...ir.devices import device_of, is_device_array
 from ...runtime.devices import on_host
+from ...runtime.random_states import same_random_states
 from .state import Record, State
 
 #: Per dtype character: relative and absolute tolerance.  The absolute one is of the largest element, but at least of 1.

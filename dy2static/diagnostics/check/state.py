@@ -11,11 +11,11 @@ import chainer
 import numpy as np
 from chainer.variable import Variable, VariableNode
 
-from ...heap.global_state_guard import random_states
 from ...heap.ownership import is_converted, is_library, is_library_class
 from ...ir.devices import device_of, is_device_array
 from ...library_facts.generators import GENERATORS
 from ...runtime.devices import array_module, on_host
+from ...runtime.random_states import random_states
 from ...runtime.staticness import StaticCallable
 
 ABSENT = object()
