@@ -68,9 +68,10 @@ compares: equal greater greater_equal less less_equal not_equal
 
 #: Functions of ``numpy.linalg``.
 LINALG = read("""
-saved: LinAlgError cholesky cond eigh eigvalsh lstsq matrix_norm/2 matrix_power matrix_rank multi_dot qr slogdet svd svdvals/2
-    tensorinv tensorsolve vector_norm/2
-saved follows: det inv pinv solve
+saved: LinAlgError cond eigh lstsq matrix_norm/2 matrix_power matrix_rank qr slogdet svd svdvals/2 vector_norm/2
+saved new: cholesky eigvalsh multi_dot tensorinv tensorsolve
+saved follows: det
+saved follows new: inv pinv solve
 saved follows sizes: norm
 saved misleading: eig eigvals
 """)

@@ -25,6 +25,9 @@ _IN_C_ORDER = named("ordered", numpy_facts.FUNCTIONS)
 #: Functions and methods that give new arrays, and how many arguments come before their `out`.
 _NEW, _BEFORE_OUT = named("new", numpy_facts.FUNCTIONS, numpy_facts.METHODS), 3
 
+#: Functions of ``numpy.linalg`` that do: they may fail on what they are tried with.
+_NEW_LINALG = named("new", numpy_facts.LINALG)
+
 
 class Step(NamedTuple):
     """``function(array, *args, **kwargs)`` is a view of the array."""
@@ -269,6 +272,8 @@ def _is_new(made: Made) -> bool:
     name = made.function.name if type(made.function) is Method else getattr(made.function, "__name__", "")
     if name == "astype" and type(made.function) is Method and made.args[0].dtype != made.array.dtype:
         return True
+    if name in _NEW_LINALG and getattr(np.linalg, name, None) is made.function:
+        return "out" not in made.kwargs
     is_numpys = type(made.function) is Method or getattr(np, name, None) is made.function
     return is_numpys and name in _NEW and "out" not in made.kwargs and len(made.args) <= _BEFORE_OUT
 

@@ -537,4 +537,24 @@ def test_identity_of_the_callers_arrays(function):
     against_eager.check(lambda compile: compile(function), mixed(lambda: floats(4)))
 
 
+class Ridge:
+    """Adds to a matrix in place, and keeps what is computed from it."""
+
+    def __init__(self):
+        self.a, self.inverse, self.weights = np.eye(3, dtype="f"), None, None
+
+    def add(self, x):
+        self.a += x.T @ x
+        self.inverse = np.linalg.inv(self.a)
+        self.weights = np.linalg.solve(self.a, x.sum(axis=0)), np.linalg.cholesky(self.a)
+        return x @ self.weights[0]
+
+
+def test_what_linalg_makes_of_a_written_array_is_no_view_of_it():
+    def make(compile):
+        ridge = Ridge()
+        return compile(ridge.add), [ridge]
+    against_eager.check(make, [lambda seed=seed: (floats(4, 3, seed=seed),) for seed in range(3)], compiled=True)
+
+
 # --- in generated code -------------------------------------------------------------------------------------------------
