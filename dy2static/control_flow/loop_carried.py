@@ -1,7 +1,7 @@
 """The places that a loop carries, and their values in its regions."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..capture_context import CaptureContext
 from ..ir.graph import Value
@@ -213,21 +213,34 @@ class GradientSlot(Slot):
 class CounterSlot(Slot):
     """The place of a whole number that no iteration makes less."""
 
+    more = 0
+
     def wrap(self, values: Iterator[Value], *after: Any) -> Any:
-        """The number; at the start of an iteration, it is not below what it is before the loop."""
+        """The number; at the start of an iteration, and behind the loop, it is not below what it is before the loop."""
         made = super().wrap(values)
-        if not after:
-            self.capture.index_ranges.least[made.truth] = Least(self.initial, self.inside[0], 0)
+        if type(made) is SymbolicScalar and made.text is None:
+            known = _least_of(self.initial)
+            start, self.more = (self.initial, 0) if known is None else (known.start, known.more)
+            self.capture.index_ranges.least[made.truth] = Least(start, made.truth if after else self.inside[0], self.more)
         return made
 
     def holds_for(self, item: Any) -> bool:
         """Whether what an iteration leaves is not less."""
-        found = self.capture.index_ranges.least.get(item.truth) if type(item) is SymbolicScalar and item.text is None else None
-        return found is not None and found.base is self.inside[0] and found.more >= 0
+        found = _least_of(item)
+        return found is not None and found.base is self.inside[0] and found.more >= self.more
+
+
+def _least_of(number: Any) -> Optional[Least]:
+    """What a number of the run is not below, where that is known."""
+    is_of_run = type(number) is SymbolicScalar and number.text is None
+    return number.capture.index_ranges.least.get(number.truth) if is_of_run else None
 
 
 def may_count(initial: Any, after: Any) -> bool:
     """Whether a number may be one that no iteration makes less, as far as this call tells."""
+    known = _least_of(initial), _least_of(after)
+    if None not in known:
+        return known[0].base is known[1].base and known[0].more <= known[1].more        # type: ignore[union-attr]
     hints = [x.hint if type(x) is SymbolicScalar and x.text is not None else x for x in (initial, after)]
     return all(type(x) is int for x in hints) and hints[0] <= hints[1]
 

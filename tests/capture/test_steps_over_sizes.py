@@ -171,6 +171,29 @@ def test_epochs_of_any_size_are_loops_of_the_graph():
     compared(epoch, Trained, 4, (43, 33, 50, 61, 37, 48, 45, 64, 35))
 
 
+class Adaptive(Model):
+    """Its rules count their updates, and compute with the count."""
+
+    def __init__(self):
+        super().__init__()
+        self.optimizer = chainer.optimizers.Adam(0.01).setup(self)
+
+
+def test_two_epochs_in_one_call():
+    """In the second loop, the count is not below what the first one began with: a power by it cannot fail."""
+    def epochs(model, x, t):
+        losses = []
+        for _ in range(2):
+            for i in range(0, len(x), 16):
+                loss = F.softmax_cross_entropy(model(x[i:i + 16]), t[i:i + 16])
+                model.cleargrads()
+                loss.backward()
+                model.optimizer.update()
+                losses.append(float(loss.array))
+        return np.mean(losses)
+    compared(epochs, Adaptive, 4, (43, 35, 50, 61, 37))
+
+
 def test_the_last_report_of_an_epoch_stays():
     def observed(run):
         reporter = chainer.Reporter()
