@@ -192,13 +192,13 @@ def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
     if is_constant(self._now) and (type(given) is not Node or is_constant(given)) and _is_there(index):
         index = values(index)
         result = given.result if type(given) is Node else given
-        if self._view is None:
+        if self._view is not None and write_now(self, lambda there: stored(there, index, result, frame)):
+            return
+        if self._view is None:                          # perhaps since just now: a view of nothing is none
             del given
             memory = self._node.result if is_alone(self) else self._node.result.copy(order="K")
             stored(memory, index, result, frame)
             self._node = leaf(memory, COMPUTED)         # elements that were taken are not of this version
-            return
-        if write_now(self, lambda there: stored(there, index, result, frame)):
             return
     basic = _basic_call(index)
     if basic is not None:

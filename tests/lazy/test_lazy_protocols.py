@@ -190,3 +190,8 @@ def test_in_place_operators_write_also_where_numpy_converts(other):
         x[:2] -= range(2)
         return first
     assert changed(lazy.array(np.arange(3.0))).tolist() == changed(np.arange(3.0)).tolist()
+
+
+@pytest.mark.parametrize("write", [lambda x: x[2:][1:].__setitem__(0, 3), lambda x: x[2:][1:].__setitem__([0], 3)], ids=["place", "places"])
+def test_a_write_to_a_view_of_nothing_raises_at_once(write):
+    assert outcome(write, np.arange(1)) == outcome(write, lazy.array(np.arange(1)))
