@@ -32,6 +32,7 @@ from .outline import IDENTIFIER, Parts
 from .render_c import render
 from .row_chains import chain_at, write_chain
 from .scalars import SCALARS, scalar_type
+from .shared_columns import columns_text, shared_columns_at, write_product
 from .signature import Signature
 from .standalone import Standalone
 
@@ -142,7 +143,8 @@ class _Walk:
             self.out.begin(nodes_of(fused.parts[index]))
             expect(self.out, fused.parts[index:])
             index += (self._pair(fused, index) or self._epilogue(fused, index) or self._chain(fused, index)
-                      or self._finished(fused, index) or self._head(fused, index) or self._part(fused.parts[index]))
+                      or self._columns(fused, index) or self._finished(fused, index) or self._head(fused, index)
+                      or self._part(fused.parts[index]))
 
     def _epilogue(self, fused: Run, index: int) -> int:
         """Write a convolution with what follows it, if anything can; gives how many parts that is.
@@ -192,6 +194,37 @@ class _Walk:
         write_pair(self.out, pair)
         self._tick([pair.first, pair.second])
         return 2
+
+    def _columns(self, fused: Run, index: int) -> int:
+        """Write a product with the nests that threads compute for the same columns, if there are any; gives how many parts that is.
+
+        All of this is one moment for the memory: threads are at different parts.
+        """
+        found, out = shared_columns_at(self.out, fused, index), self.out
+        if found is None:
+            return 0
+        with out.text.apart() as lines:
+            write_product(out, found, fused, index)
+            for group in found.groups:
+                out.parts.nodes = group.nodes
+                self._piece(group, found.units)
+        nodes = out.parts.nodes = [found.node, *(node for group in found.groups for node in group.nodes)]
+        out.part(lines, found.share)
+        self._tick(nodes)
+        return 1 + len(found.groups)
+
+    def _piece(self, group: Group, units: int) -> None:
+        """Write the call of a nest among the lines of a share of so many units."""
+        out, form = self.out, form_of(group, self.out)
+        form = form and form._replace(key=(form.key, units))
+        if form is not None and self.alike.again(form):
+            return
+        out.named.clear()
+        lines = ["    " + line for line in columns_text(out, group, units).lines]
+        call = out.parts.call_of_piece(lines, out.names.types, out.names.taken)
+        out.line(call)
+        if form is not None:
+            self.alike.note(form, call)
 
     def _finished(self, fused: Run, index: int) -> int:
         """Write a product with the elementwise nest that follows it, if one can; gives how many parts that is."""

@@ -80,7 +80,7 @@ class FunctionEmitter(FlowEmitter):
         """Lines that threads share are in functions already."""
         with self.text.apart() as lines:
             yield
-        if any("dy_share(" in line for line in lines):
+        if any("dy_share" in line for line in lines):
             self.lines(lines)
         else:
             self.part(lines)

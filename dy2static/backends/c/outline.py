@@ -79,11 +79,20 @@ class Parts:
         """
         function, arguments = self._function(lines, types, own, _alone if share is None else _shared)
         if share is not None:
-            call = Call(f"dy_share({function}, &(struct {function}){{", arguments, f"}}, {share.count}, {share.step});")
+            by = "dy_share_evenly" if share.evenly else "dy_share"
+            call = Call(f"{by}({function}, &(struct {function}){{", arguments, f"}}, {share.count}, {share.step});")
         elif _bails(lines):
             call = Call(f"if ({function}(", arguments, ")) goto bail;")
         else:
             call = Call(f"{function}(", arguments, ");")
+        self.calls[str(call)] = call
+        self._note_places(function)
+        return str(call)
+
+    def call_of_piece(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> str:
+        """A call, among the lines of a share, of the function that these lines are, which run from ``begin`` to ``end``."""
+        function, arguments = self._function(lines, types, own, _of_piece)
+        call = Call(f"{function}(begin, end, ", arguments, ");")
         self.calls[str(call)] = call
         self._note_places(function)
         return str(call)
@@ -176,6 +185,11 @@ def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: s
     bails = _bails([text])
     type, end = ("int", "    return 0;\nbail:\n    return 1;\n") if bails else ("void", "")
     return f"static __attribute__((noinline)) {type} {function}({', '.join(declared) or 'void'})\n{{\n{text}\n{end}}}\n"
+
+
+def _of_piece(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
+    parameters = ", ".join(["const int64_t begin", "const int64_t end", *declared])
+    return f"static __attribute__((noinline)) void {function}({parameters})\n{{\n{text}\n}}\n"
 
 
 def _bails(lines: Sequence[str]) -> bool:

@@ -41,12 +41,17 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """The loop ``name`` of ``count`` turns is cut into pieces of ``step``.  private: whether each has sums of its own."""
+    """The loop ``name`` of ``count`` turns is cut into pieces of ``step``.
+
+    private: whether each has sums of its own.  evenly: there is one piece for each thread, a multiple of ``step``; for work without
+    sums over the loop.
+    """
 
     name: str
     count: int
     step: int
     private: bool = False
+    evenly: bool = False
 
     @property
     def shares(self) -> int:

@@ -2,7 +2,8 @@
 
    A body does the elements from `begin` to `end` of `count`.  With `dy_share` each call does one share: `step` elements, the
    last one what is left.  That holds for any number of threads, so that what is summed by shares is the same for all of them.
-   With `dy_share_freely` one thread does all in one call: where it is more work to do several shares.
+   With `dy_share_freely` one thread does all in one call: where it is more work to do several shares.  With `dy_share_evenly` there is
+   one share for each thread, a multiple of `grain`.
    With DY_STANDALONE there is no team. */
 #ifndef DY2STATIC_SHARES_H
 #define DY2STATIC_SHARES_H
@@ -17,6 +18,12 @@ static __attribute__((unused)) void dy_share(dy_body *body, const void *given, c
 {
     for (int64_t begin = 0; begin < count; begin += step)
         body(given, begin, begin + step < count ? begin + step : count);
+}
+
+static __attribute__((unused)) void dy_share_evenly(dy_body *body, const void *given, const int64_t count, const int64_t grain)
+{
+    (void)grain;
+    body(given, 0, count);
 }
 #else
 static const struct {
@@ -42,6 +49,12 @@ static __attribute__((noinline, unused)) void dy_share_freely(dy_body *body, con
         dy_team->run(body, given, count, -step);
     else
         body(given, 0, count);
+}
+
+static __attribute__((noinline, unused)) void dy_share_evenly(dy_body *body, const void *given, const int64_t count, const int64_t grain)
+{
+    const int64_t grains = grain * (dy_team ? dy_team->threads : 1);
+    dy_share_freely(body, given, count, (count + grains - 1) / grains * grain);
 }
 #endif
 
