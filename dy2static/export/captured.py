@@ -30,6 +30,7 @@ from ..record.paths import Source, follow
 from ..record.places import Place, place_of
 from ..runtime.host_calls import Call, Report, StateCall
 from ..saved.paths import name_of_path
+from ..saved.stores import with_writes_last
 from ..saved.subject import Subject
 from .alternatives import Alternatives, Apart
 from .draws import with_draws
@@ -77,7 +78,8 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
         outcomes, missing = subject.outcomes(None if subject.saved is not None else args_or_input_spec)
     except SaveError as error:
         raise ExportError(error.args[0], error.at, error.hint) from error
-    outcomes = [found for found in outcomes if found.train is training and found.enable_backprop is bool(gradients)]
+    mode = training, bool(gradients)
+    outcomes = [with_writes_last(found) for found in outcomes if (found.train, found.enable_backprop) == mode]
     if not outcomes:
         raise ExportError(f"{subject.name} has no program for train={training} {'with' if gradients else 'without'} gradients",
                           hint="; ".join(map(str, missing)) or None)
@@ -89,7 +91,7 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     general = [closing for closing in closings if closing.is_general()]
     if not general:
         raise ExportError(f"{subject.name} has no program for free sizes", hint="export it for the sizes that it was saved for")
-    closing = next((found for found in general if found.state.is_steady), general[0]) if state else general[0]
+    closing = max(general, key=lambda found: found.state.read_again) if state else general[0]
     chosen, made = closing.outcome, closing.program()
     left_out = dict.fromkeys([f"{node.attrs['call']}" + (f" ({node.loc})" if node.loc is not None else "")
                               for node in closing.showing(chosen.graph)])

@@ -31,9 +31,9 @@ class State:
         self._read = {item.source.path() for item in outcome.inputs if item.source is not None}
 
     @property
-    def is_steady(self) -> bool:
-        """Whether each place that it writes holds an array before it as after it: so are all calls but the first."""
-        return all(_path(write) in self._read for write in self.writes)
+    def read_again(self) -> int:
+        """How many of the places that it writes held arrays that it read: in the first of all calls, those of None do not."""
+        return sum(_path(write) in self._read for write in self.writes)
 
     def after(self, at: Optional[Location]) -> List[Tuple[str, Build]]:
         """Names and builds of what is written.  Raises `ExportError` for what is no attribute or array."""

@@ -39,6 +39,7 @@ from ..record.outcome import Outcome
 from ..record.paths import Attribute
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
+from .stores import with_writes_last
 from .successors import successor_of
 
 #: Which sizes of free axes are left to calls to come.
@@ -239,7 +240,7 @@ class Subject:
         while len(found) < _MOST_STATES:
             outcome, numbers = self._state(args if self.instance is None else (instance, *args), wanted, restricted(wanted))
             found.append(outcome)
-            successor = None if self.instance is None else successor_of(outcome, instance, numbers)
+            successor = None if self.instance is None else successor_of(with_writes_last(outcome), instance, numbers)
             if successor is None:
                 break
             instance, wanted = successor.instance, wanted | successor.free

@@ -154,6 +154,17 @@ def turned(x):
     return np.roll(x, 1, axis=0), np.roll(x, -7), np.median(x, axis=0), np.round(x, 1), np.argsort(x, axis=0), np.prod(x > 0.5, axis=0), x[::2] * 2, x[::-3, ::2] + 1
 
 
+def nested(x):
+    """A decision within a branch, whose number the other branch does not have."""
+    y = x * 2
+    if float(x.array.min()) > 0 and float(x.array.mean()) < 0.6:
+        y = F.exp(-x)
+    n, h = 0, x
+    while n < 6 and float(h.array.max()) > 0.3:
+        h, n = h * 0.6, n + 1
+    return y, h, n
+
+
 def quotient(n):
     k = int(n.array)
     total = 0
@@ -223,6 +234,7 @@ PROGRAMS = {
         (float_array(2, 3, *size),) for size in ((5, 4), (2, 3), (2, 2))]),
     "hashed": (lambda: hashed, [InputSpec([None, 3], "int32")], False, [(np.arange(3 * n).reshape(n, 3).astype("i") * 77 - 99,) for n in (1, 4)]),
     "turned": (lambda: turned, [FREE], False, [(float_array(n, 4),) for n in (1, 2, 5)]),
+    "nested": (lambda: nested, [FREE], False, [(float_array(3, 4),), (float_array(2, 4) - 0.5,), (float_array(2, 4) + 9,)]),
     "quotient": (lambda: quotient, [InputSpec([], "int64")], False, [(np.array(-7),)]),
 }
 
@@ -399,6 +411,18 @@ def test_what_has_no_form_in_c_is_refused_with_its_line(tmp_path):
     with pytest.raises(ExportError, match="inv of float32.* has no form in C") as error:
         dy2static.export.c(f, [InputSpec([3, 3])], tmp_path / "none")
     assert error.value.at.file == __file__ and not (tmp_path / "none").exists()
+    def joined(x):
+        found = [x, x * 2]
+        if float(x.array.sum()) > 0:
+            while len(found) < 5:
+                found.append(found[-1] * 2)
+                if found[-1].array.max() > 3:
+                    break
+            return F.sum(F.stack(found))
+        return F.sum(x)
+    with pytest.raises(ExportError, match="a list that becomes an array in a branch or loop on array values has no form in C") as error:
+        dy2static.export.c(joined, [InputSpec([3])], tmp_path / "none")
+    assert "F.stack(found)" in str(error.value)
     with pytest.raises(ExportError, match="half of .* is an array of float16, which C does not have"):
         dy2static.export.c(lambda x, half: x + 1, [InputSpec([3]), InputSpec([3], "float16")], tmp_path / "none")
     with pytest.raises(ValueError, match="'file' or 'source'"):

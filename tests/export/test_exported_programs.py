@@ -97,6 +97,40 @@ def test_decisions_by_membership(is_in):
         np.testing.assert_array_equal(run(program, x)[0], f(x))
 
 
+class Gated(chainer.Chain):
+    """State that is stored before a later line may raise, and an attribute that is written only."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.gru = L.StatefulGRU(3, 3)
+
+    def forward(self, x):
+        h = self.gru(x)
+        self.largest = h.array.max(axis=1)
+        return 2 * F.permutate(h, np.array([2, 1, 0], "i"), axis=1)
+
+
+@pytest.mark.parametrize("count", [None, 2])
+def test_state_that_is_stored_in_the_middle(count, tmp_path):
+    net = Gated()
+    with pytest.raises(ExportError, match="changes state between calls: largest, gru/h"):
+        exported(net, [InputSpec([count, 3])])
+    program = exported(net, [InputSpec([count, 3])], state=True)
+    assert names(program.arguments) == ["x", "state/gru/h"] and names(program.results) == ["output", "next/gru/h", "next/largest"]
+    dy2static.save(net, tmp_path, [InputSpec([count, 3])])
+    loaded = dy2static.load(tmp_path)
+    h = np.zeros((2, 3), "f")
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        for seed in range(3):
+            x = np.random.RandomState(seed).randn(2, 3).astype("f")
+            expected = net(x).array
+            np.testing.assert_allclose(loaded(x).array, expected, rtol=1e-5)
+            output, h, largest = run(program, x, h)
+            for found, wanted in ((output, expected), (h, net.gru.h.array), (largest, net.largest), (loaded.largest, net.largest)):
+                np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 def test_small_sizes_that_an_index_does_not_take():
     program = exported(lambda x: x[-1] + np.median(x, axis=0), [InputSpec([None, 3])])
     size, = program.sizes.values()

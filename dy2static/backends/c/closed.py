@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Iterator, Mapping, Tuple
+from typing import Iterator, List, Mapping, Tuple
 
 from ...errors import ExportError
 from ...ir.c_forms import c_type
@@ -113,12 +113,17 @@ def closed_function(graph: Graph, name: str, text: ClosedText) -> ClosedFunction
     return ClosedFunction(name, function, tuple(text.parts.texts[there:]), symbols, tuple(sorted(made)), graph)
 
 
+_ZEROS = {"py_bool": False, "py_int": 0, "py_float": 0.0}
+
+
 def _with_zeros(graph: Graph) -> Graph:
-    """The graph with arrays of zeros for what a branch gives in place of arrays that only the other one has."""
+    """The graph with zeros for what a branch gives in place of arrays and numbers that only the other one has."""
     def filled(node: Node) -> Node:
-        if node.op.name == "nothing" and isinstance(node.attrs["type"], Tensor):
-            type_ = node.attrs["type"]
+        type_ = node.attrs["type"] if node.op.name == "nothing" else None
+        if isinstance(type_, Tensor):
             return Node(OPS["full"], (), node.outputs, {"shape": type_.shape, "value": 0, "dtype": type_.dtype}, loc=node.loc)
+        if isinstance(type_, Scalar) and type_.kind in _ZEROS:
+            return Node(OPS["py_constant"], (), node.outputs, {"value": _ZEROS[type_.kind]}, loc=node.loc)
         return replace(node, regions=tuple(map(_with_zeros, node.regions))) if node.regions else node
     return graph.with_(nodes=tuple(map(filled, graph.nodes)))
 
@@ -128,11 +133,18 @@ def _refused(graph: Graph) -> Iterator[Node]:
     for node in graph.nodes:
         if node.op.name in BLOCKS or not supported(node, standalone=True):
             inner = [found for region in node.regions for found in _refused(region)]
-            yield from inner or [node]
+            yield from inner or _joined_lists(node) or [node]
+
+
+def _joined_lists(node: Node) -> List[Node]:
+    """The lists that become arrays within a branch or loop: memory for these is taken outside of them only."""
+    return [inner for region in node.regions for inner in region.walk() if inner.op.name in ("list_stack", "list_array")]
 
 
 def describe(node: Node) -> str:
     """A node, and what it is given."""
+    if node.op.name in ("list_stack", "list_array"):
+        return "a list that becomes an array in a branch or loop on array values"
     call = node.attrs.get("call")
     name = str(call) if call is not None else node.attrs.get("function", node.op.name)
     return f"{name} of {', '.join([_shown(v.type) for v in node.inputs]) or 'nothing'}"
