@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -25,7 +26,7 @@ from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.sequences import Parts
 from ..symbolic.size_trials import without_sizes
 from ..symbolic.uneven import Uneven
-from ..symbolic.values import Maybe
+from ..symbolic.values import Maybe, SymbolicScalar
 from .branches import Branch
 from .for_rest import Replayed, Rest, check_unnamed
 from .loop_carried import GradientSlot, MaybeSlot, Slot, slot_of
@@ -368,7 +369,12 @@ def _unchanged(*state: Any) -> Tuple:
 
 
 def _has_more(sequence: Any, stop: Any, place: Any, *state: Any) -> Any:
-    more = place < known_length(sequence)
+    """The test of a ``for``.  Where the place is known, it is not decided here: the loop finds what holds for all lengths."""
+    length = known_length(sequence)
+    if type(place) is int and type(length) is SymbolicScalar and length.text is None:
+        more = length.capture.numpy.call(operator.gt, (length, place), {})
+    else:
+        more = place < length
     return more if stop is None else dy.and_(more, lambda: dy.not_(stop(*state)))
 
 

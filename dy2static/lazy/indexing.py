@@ -227,6 +227,12 @@ def _store_now(self: LazyArray, index: Any, value: Any, frame: Any) -> None:
     write(self, leaf(changed, COMPUTED), frame)
 
 
+def _compared(operation: Callable[[Any, Any], Any]) -> Callable[["Flat", Any], LazyArray]:
+    def method(self: "Flat", other: Any) -> LazyArray:
+        return operation(self[:], values(other))        # type: ignore[no-any-return]
+    return method
+
+
 class Flat:
     """``y.flat``: the elements in a row, which can be read and written by number, and iterated over."""
 
@@ -275,11 +281,12 @@ class Flat:
         """The elements as an array of one axis."""
         return self[:]
 
-
-def _compared(name: str) -> Callable[[Flat, Any], LazyArray]:
-    def method(self: Flat, other: Any) -> LazyArray:
-        return getattr(operator, name)(self[:], values(other))   # type: ignore[no-any-return]
-    return method
+    __eq__ = _compared(operator.eq)                     # type: ignore[assignment]
+    __ne__ = _compared(operator.ne)                     # type: ignore[assignment]
+    __lt__ = _compared(operator.lt)
+    __le__ = _compared(operator.le)
+    __gt__ = _compared(operator.gt)
+    __ge__ = _compared(operator.ge)
 
 
 def _set_flat(self: LazyArray, value: Any) -> None:
@@ -290,8 +297,6 @@ def _set_flat(self: LazyArray, value: Any) -> None:
 
 def install() -> None:
     """Give lazy arrays their indexing."""
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(Flat, f"__{name}__", _compared(name))
     LazyArray.flat = property(Flat, _set_flat)                                      # type: ignore[attr-defined]
     LazyArray.__getitem__, LazyArray.__setitem__ = _getitem, _setitem               # type: ignore[attr-defined]
 
