@@ -7,8 +7,8 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from dy2static import config, to_static
-from dy2static.native import compiler, products, team
+from dy2static import to_static
+from dy2static.native import compiler, products
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
@@ -93,16 +93,6 @@ def test_gradients():
     found = chainer.grad([to_static(loss, backend="c")(x, w, b)], [x, w, b])
     for ours, eager in zip(found, chainer.grad([loss(x, w, b)], [x, w, b])):
         np.testing.assert_allclose(ours.array, eager.array, rtol=1e-3, atol=1e-3)
-
-
-@pytest.fixture
-def threads():
-    before = config.THREADS.value
-    team.team().handle.insist(1)            # also on a busy machine
-    yield team.set_threads
-    team.team().handle.insist(0)
-    team.set_threads(before or team.wanted())
-    config.THREADS.value = before
 
 
 def test_threads(threads):

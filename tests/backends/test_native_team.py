@@ -62,16 +62,11 @@ void count(int64_t *items, int64_t count, int64_t step) { dy_share(count_up, &it
 
 
 @pytest.fixture
-def threads(monkeypatch):
-    """A function that sets the number of threads; everything is shared, however little it is."""
+def threads(monkeypatch, threads):
+    """The same where everything is shared, however little it is."""
     for name, value in {"LEAST": 0, "EACH": 1, "_GRAIN": 4, "_SUMMED": 0.1}.items():
         monkeypatch.setattr(parallelize, name, value)
-    before = config.THREADS.value
-    team.team().handle.insist(1)            # also on a busy machine
-    yield team.set_threads
-    team.team().handle.insist(0)
-    team.set_threads(before or team.wanted())
-    config.THREADS.value = before
+    return threads
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from dy2static import config, to_static
-from dy2static.native import compiler, team
+from dy2static import to_static
+from dy2static.native import compiler
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
@@ -70,16 +70,6 @@ PROGRAMS = {
     "rows": (rows, (H, W), 0),
     "little work": (rnn, (ROWS[:9], ROWS[:9] + 1, SQUARE), 0),
 }
-
-
-@pytest.fixture
-def threads():
-    before = config.THREADS.value
-    team.team().handle.insist(1)            # also on a busy machine
-    yield team.set_threads
-    team.team().handle.insist(0)
-    team.set_threads(before or team.wanted())
-    config.THREADS.value = before
 
 
 def results(found):
