@@ -9,7 +9,7 @@ from ..ir.types import Scalar, Tensor
 from ..record.builds import Build, Const, FromValue, FromVariable
 from ..record.inputs import ObjectInput
 from ..record.outcome import Outcome
-from ..record.writes import SetItem, Write
+from ..record.writes import WRITES, SetItem, Write
 from ..runtime.host_calls import StateCall, fill
 
 
@@ -26,8 +26,7 @@ def with_writes_last(outcome: Outcome) -> Outcome:
     kept: List[Node] = []
     for node in outcome.graph.nodes:
         call = node.attrs.get("call")
-        word = call.name if isinstance(call, StateCall) else ""
-        if word == SetItem.word and node.inputs[0] in containers:
+        if isinstance(call, StateCall) and WRITES.get(call.name) is SetItem and node.inputs[0] in containers:
             _, key, item = fill(call.args, node.inputs)
             built = FromVariable(variables[item]) if isinstance(item, Value) and item in variables else _as_build(item)
             if built is not None:
