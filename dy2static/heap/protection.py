@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import gc
 import linecache
@@ -67,7 +68,7 @@ def _is_inside(frame: Optional[types.FrameType]) -> bool:
     """Whether a frame is at a line of a block that cleans up, or catches."""
     if frame is None:                                   # of a generator that has ended
         return False
-    file, decorates = frame.f_code.co_filename, frame.f_globals.get("__name__") == "contextlib"
+    file, decorates = frame.f_code.co_filename, _is_contextlib(frame)
     if not decorates and not _may_be_users(file):
         return False
     return any(block.first <= frame.f_lineno <= block.last and not _is_harmless(block, frame)
@@ -87,6 +88,11 @@ def _generators_of(frame: types.FrameType) -> List[types.GeneratorType]:
             found += [item] if type(item) is types.GeneratorType else []
             waiting += [part for part in gc.get_referents(item) if type(part) is tuple or _is_iterator(part)]
     return found
+
+
+def _is_contextlib(frame: types.FrameType) -> bool:
+    """Whether a frame runs code of contextlib.  Its globals are not asked: those of converted code note what is read of them."""
+    return frame.f_code.co_filename == contextlib.__file__
 
 
 def _is_iterator(item: Any) -> bool:
@@ -241,8 +247,9 @@ def _is_reporter(item: Any) -> bool:
 
 
 def _is_library_manager(expression: Any, frame: Any) -> bool:
-    if frame.f_globals.get("__name__") == "contextlib":         # a manager that decorates a function
-        return is_library(getattr(getattr(frame.f_locals.get("self"), "func", None), "__module__", None) or "")
+    if _is_contextlib(frame):                           # a manager that decorates a function
+        manager = frame.f_locals.get("self")
+        return is_library(getattr(getattr(manager, "func", type(manager)), "__module__", None) or "")
     names: List[str] = []
     step = expression.func if isinstance(expression, ast.Call) else expression
     while isinstance(step, ast.Attribute):
