@@ -49,10 +49,14 @@ def main():
         answers.flush()
 
 
+def thread_variables(count):
+    """What the environment of a process must say for so many threads: NumPy and the frameworks look once, when they are imported."""
+    return dict.fromkeys(THREAD_VARIABLES, str(count))
+
+
 def limit_threads(count):
-    """Before NumPy and the frameworks are imported, which look at these once."""
-    for name in THREAD_VARIABLES:
-        os.environ[name] = str(count)
+    """Before NumPy and the frameworks are imported."""
+    os.environ.update(thread_variables(count))
     if hasattr(os, "sched_setaffinity") and count < (os.cpu_count() or 1):      # XLA looks at the affinity alone
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
     os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", GLOG_minloglevel="2", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")

@@ -180,7 +180,7 @@ class Worker:
         self.errors = open(os.devnull, "w")
         self.process = subprocess.Popen([python_of(column, options), str(HERE / "rounds.py"), asked], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True,
-                                        env={**os.environ, **NATIVE, "PYTHONPATH": ""})
+                                        env={**os.environ, **NATIVE, **measure.thread_variables(options.threads), "PYTHONPATH": ""})
         self.begun, self.blocks, self.ended = self.answer(), [], {}
 
     def answer(self):
