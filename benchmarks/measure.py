@@ -50,7 +50,7 @@ def main():
 
 
 def thread_variables(count):
-    """What the environment of a process must say for so many threads: NumPy and the frameworks look once, when they are imported."""
+    """What the environment of a process says for so many threads: NumPy and the frameworks look once, when they are imported."""
     return dict.fromkeys(THREAD_VARIABLES, str(count))
 
 
