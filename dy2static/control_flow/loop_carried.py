@@ -231,7 +231,7 @@ class CounterSlot(Slot):
 
 
 def _least_of(number: Any) -> Optional[Least]:
-    """What a number of the run is not below, where that is known."""
+    """The lower bound of a number that only the run knows; None if there is none."""
     is_of_run = type(number) is SymbolicScalar and number.text is None
     return number.capture.index_ranges.least.get(number.truth) if is_of_run else None
 

@@ -145,9 +145,6 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-
-
-
 def is_changed(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:
     """Whether entries are other objects, and not equal numbers or the like."""
     return space.keys() != kept.keys() or any(is_other(space[name], value) for name, value in kept.items())

@@ -26,9 +26,11 @@ from .ownership import is_library
 #: Context managers that only change settings of Chainer.
 _SETTINGS = ("using_config", "no_backprop_mode", "force_backprop_mode", "init_scope", "using_device")
 
-
 #: In `co_flags`, of the code of functions.
 _OF_FUNCTION = 0x1
+
+#: References to the dict of a frame's names that nobody got from ``locals()``: the frame's, one of our own, and that of the count.
+_OF_FRAME_ONLY = 3
 
 
 class Block(NamedTuple):
@@ -79,7 +81,7 @@ def _generators_of(frame: types.FrameType) -> List[types.GeneratorType]:
     """The generators that local names of a frame stand for, or that iterators hold that they stand for."""
     names = frame.f_locals
     waiting, seen, found = [item for item in names.values() if _is_iterator(item)], set(), []
-    if type(names) is dict and frame.f_code.co_flags & _OF_FUNCTION:
+    if type(names) is dict and frame.f_code.co_flags & _OF_FUNCTION and sys.getrefcount(names) <= _OF_FRAME_ONLY:
         names.clear()                                   # before Python 3.13 the frame would keep what it held
     while waiting:
         item = waiting.pop()

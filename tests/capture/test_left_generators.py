@@ -10,6 +10,7 @@ import pytest
 from against_eager import check, programs, variable
 
 from dy2static import to_static
+from dy2static.heap import protection
 
 LOG = []
 
@@ -322,3 +323,13 @@ def test_blocks_of_a_file_that_has_changed_are_found(tmp_path, monkeypatch):
             results.append(str(error))
     monkeypatch.delitem(sys.modules, "changing_blocks")
     assert results == ["far", (3,)]
+
+
+def test_names_that_somebody_asked_for_stay():
+    """Libraries may hold the dict of their own names while the user's code that they call fails."""
+    def library():
+        generator = (k for k in range(3))
+        names = locals()
+        return names, protection._generators_of(sys._getframe()), generator
+    names, found, generator = library()
+    assert names["generator"] is generator and found == [generator]
