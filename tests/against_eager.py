@@ -252,6 +252,13 @@ def _is_ours(reason):
     return reason.startswith(tuple(f"compiling it raised {kind}" for kind in kinds)) or "unhashable" in reason
 
 
+class Box:
+    """An object with attributes and nothing else."""
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
 def programs(namespace):
     """The factories that a test module defines: its functions whose first parameter is ``compile``."""
     return [made for made in namespace.values() if isinstance(made, types.FunctionType)
@@ -261,6 +268,12 @@ def programs(namespace):
 def variable(*shape, seed=0, dtype="f", requires_grad=True, low=-1.0, high=1.0):
     """A Variable of reproducible values."""
     return chainer.Variable(array(*shape, seed=seed, dtype=dtype, low=low, high=high), requires_grad=requires_grad)
+
+
+def signs(*more, count=3):
+    """Calls with a Variable of positive, negative and mixed contents.  more: functions that make further arguments."""
+    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high), *[m() for m in more])
+            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
 
 
 def array(*shape, seed=0, dtype="f", low=-1.0, high=1.0):

@@ -1,8 +1,6 @@
 """What tests of functions share."""
 import functools
 
-from against_eager import variable
-
 LOG = []
 
 
@@ -17,12 +15,6 @@ class Box:
 
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
-
-
-def signs(count=3):
-    """Calls with Variables of positive, negative and mixed contents."""
-    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high),)
-            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
 
 
 class Base:

@@ -4,8 +4,7 @@ import enum
 import chainer.functions as F
 import numpy as np
 import pytest
-from against_eager import check, programs, variable
-from test_state import signs
+from against_eager import check, programs, signs, variable
 
 CALLS = [*signs(), lambda: (variable(3, seed=7),)]
 

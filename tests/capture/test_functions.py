@@ -10,8 +10,8 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from against_eager import check, programs, variable
-from function_objects import LOG, Derived, fresh_log, signs
+from against_eager import check, programs, signs, variable
+from function_objects import LOG, Derived, fresh_log
 
 from dy2static import FallbackWarning, to_static
 from dy2static.heap import ownership

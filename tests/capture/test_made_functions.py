@@ -7,8 +7,8 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from against_eager import check, programs
-from function_objects import Box, signs
+from against_eager import check, programs, signs
+from function_objects import Box
 
 
 def a_closure_leaves(compile):

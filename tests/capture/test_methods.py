@@ -7,8 +7,8 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from against_eager import check, programs
-from function_objects import LOG, Base, Box, Derived, fresh_log, signs
+from against_eager import check, programs, signs
+from function_objects import LOG, Base, Box, Derived, fresh_log
 
 
 class Mixin:

@@ -5,7 +5,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from against_eager import variable
+from against_eager import signs
 
 from dy2static import not_to_static
 
@@ -19,12 +19,6 @@ class Box:
 
 def param(*values):
     return chainer.Parameter(np.array(values, "f"))
-
-
-def signs(*more, count=3):
-    """Calls with Variables of positive, negative and mixed contents."""
-    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high), *[m() for m in more])
-            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
 
 
 def fresh_objects(compile):

@@ -5,7 +5,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from against_eager import array, variable
+from against_eager import array, signs
 
 
 def param(*values):
@@ -17,12 +17,6 @@ class Box:
 
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
-
-
-def signs(*more, count=3):
-    """Calls with Variables of positive, negative and mixed contents."""
-    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high), *[m() for m in more])
-            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
 
 
 # --- which object is it ----------------------------------------------------------------------------------------------

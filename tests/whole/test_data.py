@@ -8,14 +8,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from against_eager import check, programs, variable
-
-
-def signs(count=3):
-    """Calls with Variables of positive, negative and mixed contents."""
-    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high),)
-            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
-
+from against_eager import check, programs, signs
 
 # --- dataclasses ----------------------------------------------------------------------------------------------------------
 
