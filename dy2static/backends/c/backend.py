@@ -12,6 +12,7 @@ from ...native.announce import announce
 from ...native.failures import Refused
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
+from ...passes.whole_windows import products_of_whole_windows
 from ...runtime.clocks import Clock, NativeClock
 from ..base import Backend, Compilation, Done, Executable
 from ..compiled_calls import with_calls
@@ -32,7 +33,7 @@ class CBackend(Backend):
     name = "c"
     is_compiled = has_native_calls = has_updates = keeps = True
     passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
-        *TOGETHER, Pass(pretranspose), Pass(with_selections),
+        Pass(products_of_whole_windows), *TOGETHER, Pass(pretranspose), Pass(with_selections),
         Pass(partition, reads=("saved",), is_verified=False)))     # regions read sizes that no node gives
     inner = (REGION,)
 

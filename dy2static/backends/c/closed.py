@@ -17,6 +17,7 @@ from ...lowering.numpy.selections import with_selections
 from ...passes import TOGETHER, Pass, Pipeline, pretranspose, run
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
+from ...passes.whole_windows import products_of_whole_windows
 from ..extents import symbols_of
 from ..memory_planner import ALIGNMENT, aligned
 from ..run_sizes import in_c, with_run_sizes
@@ -35,7 +36,8 @@ ROOM = 2 * ALIGNMENT
 
 #: What a graph goes through before C takes all of it.
 PREPARED = Pipeline("c export", "a graph that is about to be written as C that no Python stands behind", (
-    *TOGETHER, Pass(pretranspose), Pass(with_selections), Pass(legalize_numpy_calls, is_verified=False)))
+    Pass(products_of_whole_windows), *TOGETHER, Pass(pretranspose), Pass(with_selections),
+    Pass(legalize_numpy_calls, is_verified=False)))
 _WRITTEN = Pipeline("c export, written", "the same, taken apart", (
     Pass(decompose, is_verified=False), Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
 

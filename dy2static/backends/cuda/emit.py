@@ -13,7 +13,7 @@ from ...ir.types import Tensor
 from ...lowering.numpy.legalize import CALLS, call_as_ops, legalize_numpy_calls
 from ...passes import Pass, Pipeline, run
 from ...passes.cleanup.dce import eliminate_dead
-from ...passes.legalize.decompose import decompose, decomposes, steps_of
+from ...passes.legalize.decompose import decompose, decomposed, decomposes
 from ..loops import layout
 from ..loops.fuse import Run, fuse
 from ..loops.groups import REDUCTIONS, Group
@@ -93,7 +93,7 @@ _OF_ANY_SIZE = frozenset((
 
 def _has_steps(node: Node) -> bool:
     """Whether kernels compute what a composite node with sizes that only the run knows becomes."""
-    steps = eliminate_dead(with_counts(Graph(node.inputs, node.outputs, tuple(steps_of(node)))))
+    steps = eliminate_dead(with_counts(Graph(node.inputs, node.outputs, tuple(decomposed(node)))))
     return all(map(supported, steps.nodes))
 
 

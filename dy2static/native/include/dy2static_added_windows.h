@@ -1,4 +1,4 @@
-/* Transposed convolutions whose windows step by more than one: one product of all taps, and sums of what falls on one place.
+/* Transposed convolutions whose windows step by more than one, or are few: one product of all taps, and sums of what falls on one place.
 
    A row of the product is a channel of x with one tap, its columns are the places of y.  So y is laid into panels once for all taps,
    and tiles are full although x has few channels.  What the taps give is added while it is in the second cache: first along the
@@ -7,8 +7,10 @@
 #include "dy2static_kept.h"
 
 enum {
-    ADDED_DEPTH = 16,                           /* channels of y: fewer do not repay the sums */
+    ADDED_DEPTH = 16,                           /* channels of y: fewer do not repay the sums, if windows step by more than one */
     ADDED_PLACES = 2 * GATHERED,                /* of larger images with channels for whole tiles, each class is a product as good */
+    ADDING = 6, LEAST_DEPTH = 8,                /* multiplications in the time in which one is added; channels of y */
+    BESIDE = 64,                                /* places of a row that are added at a time */
     ADDED_ROWS = HEIGHT,                        /* of the product at a time */
     ADDED_BYTES = NEAR_BYTES / 2                /* of the product at a time, which stays in the second cache */
 };
@@ -27,22 +29,30 @@ typedef struct {
 } added_filters;
 
 /* Whether this can be done. */
-static int may_add_windows(const dy_windows *w)
+static int may_add_windows(const dy_windows *windows)
 {
+    const dy_windows flat = flattened(windows), *const w = &flat;
     for (int axis = 0; axis < 3; axis++)
         if (w->dilate[axis] > 1 || w->kernel[axis] < w->stride[axis])
             return 0;
-    return w->batch && w->stride[1] * w->stride[2] > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0]
-        && count(w->kernel) <= ADDED_ROWS;
+    return w->batch && count(w->kernel) > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0];
 }
 
-/* Whether this is done, and not a product for each class of places (`transposed`). */
-static int adds_windows(const dy_windows *w)
+/* Whether this is done, and not a product for each class of places (`transposed`): if windows step by more than one, or if there are
+   so few that classes, which multiply all places of x by taps, mostly multiply zeros around y. */
+static int adds_windows(const dy_windows *windows)
 {
+    const dy_windows flat = flattened(windows), *const w = &flat;
     if (!may_add_windows(w) || w->algorithm)
         return w->algorithm == DY_ADDED && may_add_windows(w);
-    return w->out >= ADDED_DEPTH && (count(w->spots) <= ADDED_PLACES || w->in < DY_ROWS)
-        && count(w->kernel) * count(w->spots) * (int64_t)sizeof(DY_T) <= ADDED_BYTES;
+    const int64_t spots = count(w->spots), step = count(w->stride), taps = count(w->kernel), classes = count(w->image) / step * w->out;
+    const int few = w->in < DY_ROWS, meet_few = taps <= 4 * step;       /* rows of tiles; taps that one place of x meets */
+    if (taps * spots * (int64_t)sizeof(DY_T) > (int64_t)ADDED_BYTES * (few ? 32 : meet_few ? 4 : 1))
+        return 0;
+    if (step > 1 && w->out >= ADDED_DEPTH && (spots <= ADDED_PLACES || few || meet_few))
+        return 1;
+    const int64_t eighths = most(w->in > 8 ? 8 : 9, 32 / w->in);        /* of the time of full tiles, for a class: of few rows more */
+    return (w->out >= LEAST_DEPTH || classes >= 2 * spots * w->out) && classes * eighths > 8 * spots * (w->out + ADDING);
 }
 
 /* to[q] = the sum of from[q + t * next] for t < found, which is 1 at least, and a constant where it is small. */
@@ -117,12 +127,41 @@ DY_INLINE int64_t mix_across(DY_T *x, const int64_t length, const int64_t taps_a
     return j;
 }
 
+/* Every `step`-th place of a row, from `rest` on, and so many others beside it, which are a constant; from the j-th one on. */
+DY_INLINE void add_beside(const added_parts *p, const int64_t some, const int64_t rest, const int64_t j, const int64_t h, DY_T *row)
+{
+    const dy_windows *const w = p->w;
+    const int64_t step = w->stride[2], length = w->image[2], plane = w->image[1] * p->row, next = step * plane - 1;
+    const int64_t places = (length - rest - some) / step + 1;
+    DY_T sums[4 * BESIDE];
+    for (int64_t begin = j, here; begin < places; begin += here) {
+        here = least(BESIDE, places - begin);
+        for (int64_t k = 0; k < some; k++) {
+            const int64_t first = (rest + k + w->pad[2]) % step, taps = (w->kernel[2] - first + step - 1) / step;
+            const DY_T *const from = p->sums + p->gap + first * plane + (rest + k + w->pad[2]) / step + h * p->row + begin;
+            add_some(taps, sums + k * BESIDE, from, next, here);
+        }
+        int64_t q = 0;
+        for (; some == 4 && q + 4 <= here; q += 4)
+            transpose(sums + q, BESIDE, row + (begin + q) * step + rest, step);
+        for (; q < here; q++)
+            for (int64_t k = 0; k < some; k++)
+                row[(begin + q) * step + rest + k] = sums[k * BESIDE + q];
+    }
+}
+
 /* The rows of one channel of an image. */
 static void add_across(const added_parts *p, DY_T *x)
 {
     const dy_windows *const w = p->w;
     const int64_t step = w->stride[2], length = w->image[2], plane = w->image[1] * p->row, next = step * plane - 1;
     int64_t done = 0;
+    if (step == 1) {
+        const DY_T *from = p->sums + p->gap + w->pad[2];
+        for (int64_t h = 0; h < w->image[1]; h++, from += p->row)
+            add_some(w->kernel[2], x + h * length, from, next, length);
+        return;
+    }
     if (step == 2) {
         const int64_t first = w->pad[2] % 2, taps_a = (w->kernel[2] - first + 1) / 2, taps_b = (w->kernel[2] + first) / 2;
         const DY_T *a = p->sums + p->gap + first * plane + w->pad[2] / 2;
@@ -133,16 +172,15 @@ static void add_across(const added_parts *p, DY_T *x)
             else
                 done = mix_across(x + h * length, length, taps_a, a, taps_b, b, next);
     }
-    for (int64_t rest = 0; rest < step; rest++) {
-        const int64_t first = (rest + w->pad[2]) % step, taps = (w->kernel[2] - first + step - 1) / step;
-        const DY_T *from = p->sums + p->gap + first * plane + (rest + w->pad[2]) / step;
-        for (int64_t h = 0; h < w->image[1]; h++, from += p->row)
-            for (int64_t j = done, to = h * length + j * step + rest; to < (h + 1) * length; j++, to += step) {
-                DY_T sum = from[j];
-                for (int64_t t = 1; t < taps; t++)
-                    sum += from[j + t * next];
-                x[to] = sum;
-            }
+    for (int64_t h = 0; h < w->image[1]; h++) {
+        int64_t rest = 0;
+        for (; rest + 4 <= least(step, length); rest += 4) {
+            add_beside(p, 4, rest, 0, h, x + h * length);
+            for (int64_t k = 0; k < 4; k++)             /* the last place of these may be beyond the row */
+                add_beside(p, 1, rest + k, (length - rest - 4) / step + 1, h, x + h * length);
+        }
+        for (; rest < least(step, length); rest++)
+            add_beside(p, 1, rest, done, h, x + h * length);
     }
 }
 
@@ -191,34 +229,37 @@ static const DY_T *kept_turned(const dy_windows *w, const DY_T *filters)
     return dy_kept(&key, w->groups * packed_rows(w->out) * w->in * taps * (int64_t)sizeof(DY_T), turn_all_filters, &all);
 }
 
-/* The product for `rows` taps of channels, whose filters begin at `filters`, or at `turned` if they are kept. */
+/* The product for `rows` taps of channels, whose filters begin at `filters`, or at `turned` if they are kept; some rows at a time. */
 static void added_product(const added_parts *p, const int64_t rows, const DY_T *filters, const int64_t next, const DY_T *turned)
 {
     const int64_t depth = p->w->out;
     DY_T *const own = at_hand(own_block);
-    for (int64_t l = 0; l < depth; l += DEPTH) {
-        const int64_t some = least(DEPTH, depth - l);
-        const DY_T *const left = turned ? turned + l / DEPTH * next * STRIDE : own;
-        if (!turned)
-            turn_filters(own, rows, some, filters + l * next, next);
-        for (int64_t u = 0; u < p->columns; u += COLUMNS)
-            for (int64_t r = 0, height; r < rows; r += height) {
-                height = tile_rows(rows - r);
-                plain_tile(height, p->columns - u > WIDTH ? 2 : 1, some, left + r * STRIDE,
-                           p->panels + l * GATHERED + u * some, COLUMNS, 0, p->product + r * p->width + u, p->width, 1, l ? 1 : 0);
-            }
-    }
+    for (int64_t begin = 0; begin < rows; begin += ADDED_ROWS)
+        for (int64_t l = 0; l < depth; l += DEPTH) {
+            const int64_t some = least(DEPTH, depth - l), end = least(rows, begin + ADDED_ROWS);
+            const DY_T *const left = turned ? turned + l / DEPTH * next * STRIDE + begin * STRIDE : own;
+            if (!turned)
+                turn_filters(own, end - begin, some, filters + l * next + begin, next);
+            for (int64_t u = 0; u < p->columns; u += COLUMNS)
+                for (int64_t r = begin, height; r < end; r += height) {
+                    height = tile_rows(end - r);
+                    plain_tile(height, p->columns - u > WIDTH ? 2 : 1, some, left + (r - begin) * STRIDE,
+                               p->panels + l * GATHERED + u * some, COLUMNS, 0, p->product + r * p->width + u, p->width, 1, l ? 1 : 0);
+                }
+        }
 }
 
 /* Channels of a group from `begin` to `end` of x, for all images. */
-static int added_channels(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const int64_t begin, const int64_t end,
+static int added_channels(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x, const int64_t begin, const int64_t end,
                           const dy_after *after)
 {
+    const dy_windows flat = flattened(windows), *const w = &flat;
     const int64_t taps = count(w->kernel), useful = count(w->spots), each = count(w->image), next = w->in * taps;
+    const int64_t most_taps = (w->kernel[2] + w->stride[2] - 1) / w->stride[2];       /* that one place meets in a row */
     const int64_t next_x = step_of_x(w), next_y = step_of_y(w);
     const int64_t images = images_together(w, GATHERED), most_columns = rounded(images * useful) + COLUMNS;
     const int64_t last = floor_div(w->image[2] - 1 + w->pad[2], w->stride[2]);
-    added_parts p = {w, 0, most_columns, most(w->kernel[2], last + 1 - w->spots[2]), 0, 0, 0, 0};
+    added_parts p = {w, 0, most_columns, most(most_taps, last + 1 - w->spots[2]), 0, 0, 0, 0};
     p.row = w->spots[2] + p.gap;
     const int64_t sums = rounded(p.gap + w->kernel[2] * w->image[1] * p.row), most_rows = ADDED_BYTES / (int64_t)sizeof(DY_T) / most_columns;
     const int64_t channels = most(1, least(ADDED_ROWS, most_rows) / taps);

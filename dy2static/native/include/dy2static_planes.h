@@ -21,25 +21,44 @@ static inline int64_t step_of_x(const dy_windows *w) { return w->next_x ? w->nex
 static inline int64_t step_of_y(const dy_windows *w) { return w->next_y ? w->next_y : w->groups * w->out * count(w->spots); }
 static inline int64_t packed_rows(const int64_t depth) { return (depth + DEPTH - 1) / DEPTH * STRIDE; }
 
-/* Filters of one tap that step by one: their image has one long axis. */
+/* Whether windows of one tap step by one along an axis, or there is one window, which is the whole axis. */
+static inline int is_pointwise(const dy_windows *w, const int axis)
+{
+    return w->kernel[axis] == 1 && w->stride[axis] == 1 && !w->pad[axis] && w->image[axis] == w->spots[axis];
+}
+
+static inline int is_whole(const dy_windows *w, const int axis)
+{
+    return w->kernel[axis] == w->image[axis] && w->spots[axis] == 1 && !w->pad[axis] && (w->dilate[axis] == 1 || w->image[axis] == 1);
+}
+
+/* The same windows over fewer axes: filters of one tap that step by one have one long axis, and so have several windows as wide as the
+   image, whose rows follow each other in memory. */
 static dy_windows flattened(const dy_windows *w)
 {
     dy_windows flat = *w;
-    for (int axis = 0; axis < 3; axis++)
-        if (w->kernel[axis] != 1 || w->stride[axis] != 1 || w->pad[axis] || w->image[axis] != w->spots[axis])
-            return flat;
-    for (int axis = 0; axis < 3; axis++)
-        flat.image[axis] = flat.spots[axis] = axis < 2 ? 1 : count(w->image);
+    if (is_pointwise(w, 0) && is_pointwise(w, 1) && is_pointwise(w, 2)) {
+        for (int axis = 0; axis < 3; axis++)
+            flat.image[axis] = flat.spots[axis] = axis < 2 ? 1 : count(w->image);
+        return flat;
+    }
+    for (int k = 0; k < 2 && flat.spots[1] > 1 && is_whole(&flat, 2) && (flat.dilate[1] == 1 || flat.image[2] == 1); k++) {
+        const int64_t row = flat.image[2];
+        flat.image[2] = row * flat.image[1], flat.kernel[2] = row * flat.kernel[1];
+        flat.stride[2] = row * flat.stride[1], flat.pad[2] = row * flat.pad[1];
+        flat.spots[2] = flat.spots[1], flat.dilate[2] = flat.dilate[1];
+        flat.image[1] = flat.image[0], flat.kernel[1] = flat.kernel[0], flat.stride[1] = flat.stride[0];
+        flat.pad[1] = flat.pad[0], flat.spots[1] = flat.spots[0], flat.dilate[1] = flat.dilate[0];
+        flat.image[0] = flat.kernel[0] = flat.stride[0] = flat.spots[0] = flat.dilate[0] = 1;
+        flat.pad[0] = 0;
+    }
     return flat;
 }
 
 /* Whether the image is its own plane: windows of one element, and whole vectors, behind which nothing is read. */
 static int is_plane(const dy_windows *w)
 {
-    int is = count(w->spots) % WIDTH == 0;
-    for (int axis = 0; axis < 3; axis++)
-        is &= w->kernel[axis] == 1 && w->stride[axis] == 1 && !w->pad[axis] && w->image[axis] == w->spots[axis];
-    return is;
+    return count(w->spots) % WIDTH == 0 && is_pointwise(w, 0) && is_pointwise(w, 1) && is_pointwise(w, 2);
 }
 
 /* to[q] = from[2 * q], in vectors; the element behind the last one is not read */

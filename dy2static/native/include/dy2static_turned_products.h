@@ -179,6 +179,7 @@ static int beside_rows(const int64_t left, const int vectors, const int64_t dept
     if (left >= 12)
         return beside_12(vectors, depth, b, ldb, coming, apart, soon, panel, alpha, keep, to, next);
 #endif
+    (void)soon;                                 /* AVX-512 only */
     return turned_rows(left, vectors, depth, b, ldb, apart == ldb ? coming : 0, panel, alpha, keep, to, next);
 }
 

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import Collection, List
 
-from ...ir.building import Builder, building
 from ...ir.graph import Graph, Node
-from ..rewriting import with_regions
+from ..rewriting import steps_of, with_regions
 
 
 def decomposes(node: Node) -> bool:
@@ -24,20 +22,12 @@ def decompose(graph: Graph, kept: Collection[str] = ()) -> Graph:
     nodes: List[Node] = []
     for node in graph.nodes:
         if node.op.name not in kept and decomposes(node):
-            nodes += steps_of(node)
+            nodes += decomposed(node)
         else:
             nodes.append(with_regions(node, functools.partial(decompose, kept=kept)))
     return graph.with_(nodes=tuple(nodes))
 
 
-def steps_of(node: Node) -> List[Node]:
-    """What a node becomes whose op has a decomposition."""
-    builder = Builder("steps")
-    builder.loc = node.loc
-    with building(builder):
-        results = node.op.decompose.rule(*node.inputs, **node.attrs)       # type: ignore[union-attr]
-    results = results if isinstance(results, tuple) else (results,)
-    names = dict(zip(results, node.outputs))
-    return [replace(new, inputs=tuple(names.get(v, v) for v in new.inputs), outputs=tuple(names.get(v, v) for v in new.outputs),
-                    recomputed=node.recomputed)
-            for new in builder.nodes]
+def decomposed(node: Node) -> List[Node]:
+    """The nodes that a node becomes whose op has a decomposition."""
+    return steps_of(node, node.op.decompose.rule)       # type: ignore[union-attr]
