@@ -4,17 +4,22 @@ from __future__ import annotations
 import os
 import runpy
 import traceback
+import warnings
 from importlib.metadata import PackageNotFoundError, version
-from typing import List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import click
 
 from dy2static.cli import cached, exporting, inspecting, installing, measuring, tuned
-from dy2static.errors import Dy2StaticError
+from dy2static.errors import CheckWarning, Dy2StaticError, ExportWarning, FallbackWarning, SaveWarning, SettingWarning
+from dy2static.threads.replaced import replaced
 
 #: Where the frames are that a traceback of the user's code does not show: the files of this package, of click, and of imports.
 _TOOLS = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, os.path.dirname(click.__file__) + os.sep,
           runpy.__file__, "<frozen ")
+
+#: The warnings of this package.
+_OWN = (CheckWarning, ExportWarning, FallbackWarning, SaveWarning, SettingWarning)
 
 
 def _version() -> str:
@@ -41,6 +46,18 @@ for _module in (installing, inspecting, measuring, exporting, cached, tuned):
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command and return the exit status: 0; 1 where it fails; 2 for a wrong command line."""
+    with replaced(warnings, "formatwarning", _formatted):
+        return _run(arguments)
+
+
+def _formatted(before: Callable[..., str]) -> Callable[..., str]:
+    """Warnings as lines of text: those of this package without the place, which is one of click's."""
+    def text(message: Any, category: Any, *place: Any, **more: Any) -> str:
+        return f"{category.__name__}: {message}\n" if category in _OWN else before(message, category, *place, **more)
+    return text
+
+
+def _run(arguments: Optional[Sequence[str]]) -> int:
     try:
         return commands.main(args=None if arguments is None else list(arguments), prog_name="dy2static", standalone_mode=False) or 0
     except click.exceptions.Exit as end:

@@ -140,8 +140,11 @@ def _value(text: str, random: np.random.RandomState) -> Any:
         return _random_array(array, text, random)
     if text.startswith("@"):
         try:
-            return np.load(text[1:])
-        except (OSError, ValueError) as error:
+            found = np.load(text[1:])
+            if not isinstance(found, np.ndarray):
+                raise ValueError("it holds several; save one by numpy.save")
+            return found
+        except (OSError, ValueError, EOFError) as error:
             raise click.BadParameter(f"{text[1:]} cannot be read as an array: {error}", param_hint="--input") from None
     try:
         return ast.literal_eval(text)

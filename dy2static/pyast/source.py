@@ -8,7 +8,7 @@ import functools
 import inspect
 import linecache
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from dy2static.errors import Location, SourceNotFoundError
 from dy2static.pyast import timed_cells
@@ -64,6 +64,25 @@ def misfit_of(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> O
     except TypeError as error:
         return str(error)
     return None
+
+
+def by_position(function: Any, given: Sequence[Tuple[Optional[str], Any]]) -> Tuple[Any, ...]:
+    """Arguments by position: those with the name of a parameter are its own, others the next in order; defaults stand between them.
+
+    Raises TypeError, in Python's words, where the function does not take them.
+    """
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    names = {parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD}
+    named = [(name, value) for name, value in given if name in names]
+    if len(named) > len(dict(named)):
+        raise TypeError("the same argument is given twice")
+    bound = signature.bind(*[value for name, value in given if name not in names], **dict(named))
+    while parameters and parameters[-1].name not in bound.arguments:
+        parameters.pop()
+    for parameter in parameters:
+        bound.arguments.setdefault(parameter.name, parameter.default)
+    return bound.args
 
 
 def fetch(function: Any) -> Source:

@@ -9,6 +9,7 @@ import pytest
 
 import dy2static
 from dy2static import cli, config
+from dy2static.errors import ExportWarning
 
 MODULE = """
 import chainer, chainer.functions as F, chainer.links as L
@@ -31,6 +32,10 @@ class Called:
 called = Called()
 def fails(x):
     return F.reshape(x, (7,))
+def scaled(x, n=1, t=None):
+    return x - t * n
+def mean(x):
+    return F.mean(x) if len(x) > 1 else F.sum(x) * 3
 """
 
 
@@ -80,6 +85,8 @@ MISTAKES = {
     ("explain", "of_the_user:f", "-i", "x=2x4:float3"): (2, "there is no dtype 'float3'"),
     ("explain", "of_the_user:f", "-i", "x=what"): (2, "is neither an array nor a value"),
     ("explain", "of_the_user:f", "-i", "x=@no.npy"): (2, "no.npy cannot be read"),
+    ("explain", "of_the_user:f", "-i", "x=@/dev/null"): (2, "/dev/null cannot be read as an array"),
+    ("export", "of_the_user:f", *X, "-o", ""): (2, "the path is empty"),
     ("explain", "of_the_user:f", "-i", "x=3:int32<0"): (2, "no int32 is below 0"),
     ("explain", "of_the_user:f", "-i", "x=3:object"): (2, "there is no dtype 'object' of numbers"),
     ("explain", "of_the_user:f"): (1, "cannot be called with these inputs: missing a required argument: 'x'\n  hint: give"),
@@ -97,6 +104,48 @@ def test_mistakes(arguments, capsys):
     status, text = MISTAKES[arguments]
     assert cli.main(arguments) == status
     assert text in capsys.readouterr().err
+
+
+#: Weights of a file, and what is said of them.
+WEIGHTS = {
+    "other": ({"l/W": np.zeros((3, 9)), "l/b": np.zeros(3)}, "l/W has the shape (3, 9) in the file, and (3, 4) in the Link"),
+    "repeated": ({"l/W": np.zeros((1, 4)), "l/b": np.zeros(3)}, "l/W has the shape (1, 4) in the file"),
+    "fewer": ({"l/W": np.zeros((3, 4))}, "does not hold the weights of of_the_user:net: l/b is not a file"),
+    "right": ({"l/W": np.zeros((3, 4)), "l/b": np.zeros(3)}, ""),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_wrong_weights(name, capsys):
+    arrays, text = WEIGHTS[name]
+    np.savez("weights.npz", **arrays)
+    command = ["export", "of_the_user:net", "-i", "x=Nx4", "-o", "made", "--format", "c", "--weights", "weights.npz"]
+    assert cli.main(command) == int(bool(text))
+    assert text in capsys.readouterr().err and os.path.exists("made") == (not text)
+    with open("weights.npz", "r+b") as file:
+        file.seek(100)
+        file.write(b"damaged")
+    assert cli.main(command) == 1 and "Bad CRC-32" in capsys.readouterr().err
+    assert cli.main([*command[:1], "of_the_user:f", *command[2:]]) == 1 and "--weights are for a Link" in capsys.readouterr().err
+
+
+def test_inputs_of_exports_belong_to_the_arguments_that_they_name(capsys):
+    ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator   # noqa: N806
+
+    def export(*inputs):
+        given = [word for text in inputs for word in ("-i", text)]
+        return cli.main(["export", "of_the_user.py:scaled", *given, "-o", "scaled.onnx"]), capsys.readouterr()
+
+    status, said = export("t=Nx4", "x=Nx4")
+    assert status == 0 and said.out == "wrote scaled.onnx: x, t -> output\n"
+    ran = ReferenceEvaluator("scaled.onnx").run(None, {"x": np.full((3, 4), 5, "f"), "t": np.full((3, 4), 2, "f")})
+    np.testing.assert_array_equal(ran[0], np.full((3, 4), 3, "f"))
+    for inputs, text in [(("t=Nx4",), "missing a required argument: 'x'"), (("x=Nx4", "x=Nx4"), "the same argument is given twice")]:
+        status, said = export(*inputs)
+        assert status == 1 and text in said.err
+    assert export("of_mine=Nx4", "t=Nx4")[1].out == "wrote scaled.onnx: of_mine, t -> output\n"
+    with pytest.warns(ExportWarning, match="mean is exported for batch of 2 or more") as caught:
+        assert cli.main(["export", "of_the_user.py:mean", "-i", "x=Nx4", "-o", "mean.onnx"]) == 0
 
 
 def test_errors_of_the_user_show_the_lines_of_the_user(tmp_path, capsys):

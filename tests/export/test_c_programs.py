@@ -291,6 +291,7 @@ def test_gradients_and_steps_of_sgd(tmp_path):
         close(results, [loss.array, *(grads[name[4:]] for name in names[1:])])
         optimizer.update()
         model.update(results, 0.5)
+    np.testing.assert_array_equal(type(model)(model.entry, model.library, model.weights)(x, t)[0], model(x, t)[0])
 
 
 def test_errors_name_the_line(models):
@@ -327,6 +328,25 @@ def test_other_weights_are_refused(models):
     model = models[1]["net"]
     with pytest.raises(Failed, match="not the weights"):
         type(model)(model.entry, model.library, models[1]["decoder"].weights)
+    for place in (64, model.weights.nbytes - 1, 20):    # the first weight, the end of the file, the checksum itself
+        weights = model.weights.copy()
+        weights[place] ^= 1
+        with pytest.raises(Failed, match="the weights are damaged: their checksum is another one"):
+            type(model)(model.entry, model.library, weights)
+    weights[16:24] = weights[64] = 0                    # weights of one's own have no checksum
+    type(model)(model.entry, model.library, weights)
+
+
+def test_files_of_others_are_not_overwritten(tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(ExportError, match="README.md exists, and is no file of an exported model"):
+        dy2static.export.c(rows, [float_array(2, 4), np.array([0, 1])], tmp_path)
+    with pytest.raises(ExportError, match="README.md exists, and is no file of an exported model"):
+        dy2static.export.c(rows, [float_array(2, 4), np.array([0, 1])], tmp_path / "README.md")
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    with pytest.raises(IsADirectoryError):
+        dy2static.export.onnx(rows, [float_array(2, 4), np.array([0, 1])], tmp_path)
+    assert not tmp_path.with_name(f"{tmp_path.name}.unfinished").exists()
 
 
 def test_threads_share_a_model(models):

@@ -14,7 +14,7 @@ from ..program import Argument, ExportedProgram, Result
 from .entry import Entry, identifier
 from .interface import Interface
 from .main_program import main_program
-from .readme import readme
+from .readme import is_readme, readme
 from .source import source
 from .weights import Weights
 
@@ -122,6 +122,15 @@ def model(programs: Sequence[ExportedProgram], name: str, text: ClosedText) -> I
     return Interface(name, entries, Weights(list(parameters.values())))
 
 
+def _check_folder(folder: Path, names: Sequence[str]) -> None:
+    """Raise `ExportError` where files would be overwritten that are none of an exported model."""
+    there = next((folder / name for name in names if (folder / name).exists()), None)
+    if folder.exists() and not folder.is_dir():
+        there = folder
+    if there is not None and not is_readme(folder / "README.md"):
+        raise ExportError(f"{there} exists, and is no file of an exported model", hint="choose another folder, or an empty one")
+
+
 def write(programs: Sequence[ExportedProgram], folder: Union[str, Path], *, name: str = "", in_source: bool = False) -> ExportedC:
     """The same for programs that are there: one, or also the one with gradients."""
     text, title = ClosedText(), programs[0].name
@@ -134,6 +143,7 @@ def write(programs: Sequence[ExportedProgram], folder: Union[str, Path], *, name
              "CMakeLists.txt": _CMAKE.format(name=name), f"{name}.pc.in": _PKG_CONFIG.format(name=name),
              "README.md": readme(interface, title, in_source)}
     folder = Path(folder)
+    _check_folder(folder, list(texts))
     folder.mkdir(parents=True, exist_ok=True)
     for file, contents in texts.items():
         (folder / file).write_text(contents, encoding="utf-8")

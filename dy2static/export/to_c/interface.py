@@ -10,7 +10,8 @@ from .weights import Weights
 CODES: Tuple[Tuple[str, int, str], ...] = (
     ("OK", 0, "no error"), ("NO_MEMORY", -1, "the arena is too small"),
     ("BAD_WEIGHTS", -2, "these are not the weights of this model"), ("NULL_POINTER", -3, "a pointer is null"),
-    ("BAD_SIZE", -4, "a size is outside what the model is made for"))
+    ("BAD_SIZE", -4, "a size is outside what the model is made for"),
+    ("DAMAGED_WEIGHTS", -5, "the weights are damaged: their checksum is another one"))
 
 
 class Interface:
@@ -71,7 +72,8 @@ typedef struct {{
 }} {name}_model;
 {self._random()}
 /* Set the weights of a model.  They are the contents of the file of weights, and are not copied.  With null and 0 the model uses
-   the weights in the source, if it has them. */
+   the weights in the source, if it has them.  They are read once: their checksum stands in the bytes 16 to 23.  With zeros there
+   it is not compared. */
 int {name}_init({name}_model *model, const void *weights, size_t bytes);
 
 /* What a code means.  The text is constant. */
@@ -103,6 +105,7 @@ void {self.name}_seed({self.name}_random *random, uint32_t seed);
         if not self.updated:
             return ""
         return f"""
-/* Take the gradients, times the rate, from the weights that models have: a step of stochastic gradient descent. */
+/* Take the gradients, times the rate, from the weights that models have: a step of stochastic gradient descent.  The weights have
+   no checksum afterwards. */
 {self.update_signature};
 """

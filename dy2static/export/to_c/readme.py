@@ -1,8 +1,18 @@
 """The README of an exported model: how it is built and called, and where its weights are."""
 from __future__ import annotations
 
+from pathlib import Path
+
 from .entry import Entry
 from .interface import Interface
+
+#: How the first line ends.
+_TITLE_END = ", compiled by dy2static"
+
+
+def is_readme(path: Path) -> bool:
+    """Whether a file begins as `readme` writes it."""
+    return path.is_file() and path.read_bytes().partition(b"\n")[0].strip().endswith(_TITLE_END.encode())
 
 
 def readme(interface: Interface, title: str, in_source: bool) -> str:
@@ -14,10 +24,11 @@ def readme(interface: Interface, title: str, in_source: bool) -> str:
     sizes = ", ".join(size for size, _ in entry.sizes.values())
     where = "They stand in the source." if in_source else (
         f"They are in `{name}.weights` ({weights.nbytes} bytes), in the byte order of the machine that wrote them. Read the\n"
-        "file to an address that is a multiple of 64, or map it (`mmap`).")
+        "file to an address that is a multiple of 64, or map it (`mmap`). `{name}_init` compares a checksum.\n"
+        "Where you write other weights to these places, put zeros into the bytes 16 to 23: they are not compared then.")
     option = "" if in_source else f"--weights {name}.weights "
     entries = "\n".join(_entry(interface, entry) for entry in interface.entries)
-    return f"""# {title}, compiled by dy2static
+    return f"""# {title}{_TITLE_END}
 
 `{name}.c` and `{name}.h` are the model in C11; they need the C library and nothing else. `main.c` is an example that reads and
 writes files of NumPy's.

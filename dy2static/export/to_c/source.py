@@ -12,7 +12,7 @@ from .entry import Entry, Field
 from .headers import joined
 from .interface import CODES, Interface
 from .largest import largest_products
-from .weights import Weights
+from .weights import CHECKSUM, Weights, checksum_in_c
 
 _PRAGMAS = """/* Numbers are rounded after each operation, as NumPy does it. */
 #ifdef __clang__
@@ -89,6 +89,7 @@ def _init(interface: Interface, weights: Weights, in_source: bool) -> str:
     given = f"{name}_own_weights" if in_source else "0"
     size = f"{macro}_WEIGHTS_BYTES"
     return f"""{own}
+{checksum_in_c(name)}
 int {name}_init({name}_model *model, const void *weights, size_t bytes)
 {{
     static const uint32_t head[] = {{{', '.join(f'0x{word:08x}' for word in weights.head)}}};
@@ -100,6 +101,8 @@ int {name}_init({name}_model *model, const void *weights, size_t bytes)
     }}
     if (!weights || bytes != {size} || (uintptr_t)weights % 64 || memcmp(weights, head, sizeof head))
         return {macro}_BAD_WEIGHTS;
+    if (!{name}_is_sound(weights, bytes))
+        return {macro}_DAMAGED_WEIGHTS;
     model->weights = weights;
     return {macro}_OK;
 }}
@@ -229,6 +232,7 @@ def _update(interface: Interface) -> str:
     macro = interface.macro
     tests = " || ".join(["!weights", "!results", *(f"!results->{field.name}" for field, _ in interface.updated)])
     lines = [f"if ({tests})", f"    return {macro}_NULL_POINTER;"]
+    lines += [f"memset((char *)weights + {CHECKSUM.start}, 0, {CHECKSUM.stop - CHECKSUM.start});"]
     for field, name in interface.updated:
         at, count = interface.weights.offsets[name], interface.weights.arrays[name].size
         lines += [f"{field.type} *const {field.name} = ({field.type} *)(void *)((char *)weights + {at});",

@@ -12,6 +12,9 @@ from ..program import Parameter
 ALIGNMENT = 64
 _ORDER, _VERSION = 0x01020304, 1
 
+#: The bytes of the head that hold the checksum of the rest; zeros: it is not compared.
+CHECKSUM = slice(16, 24)
+
 
 class Weights:
     """The arrays one after the other, behind a head that says which model they belong to.
@@ -39,6 +42,7 @@ class Weights:
         for name, array in self.arrays.items():
             begin = self.offsets[name]
             found[begin:begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+        found[CHECKSUM] = np.array([_checksum(found[ALIGNMENT:].view(np.uint64))], np.uint64).view(np.uint8)
         return found
 
     def as_source(self, name: str) -> str:
@@ -46,3 +50,28 @@ class Weights:
         words = self.block().view(np.uint32).tolist()
         rows = "\n".join("    " + " ".join(f"0x{word:x}," for word in words[k:k + 12]) for k in range(0, len(words), 12))
         return f"static const _Alignas({ALIGNMENT}) uint32_t {name}[] = {{\n{rows}\n}};\n"
+
+
+def _checksum(words: np.ndarray) -> int:
+    """The sum of all words of 64 bits, each times twice its number plus one, and of 1.  It differs wherever one word does."""
+    total, step = 1, 1 << 20
+    for begin in range(0, len(words), step):
+        part = words[begin:begin + step]
+        odd = 2 * np.arange(begin, begin + len(part), dtype=np.uint64) + np.uint64(1)
+        total += int((part * odd).sum(dtype=np.uint64))
+    return total % 2**64
+
+
+def checksum_in_c(name: str) -> str:
+    """A function of C that says whether the weights have their checksum, or none."""
+    return f"""static bool {name}_is_sound(const unsigned char *weights, size_t bytes)
+{{
+    uint64_t kept, word, total = 1;
+    memcpy(&kept, weights + {CHECKSUM.start}, sizeof kept);
+    for (size_t k = {ALIGNMENT}; kept && k < bytes; k += 8) {{
+        memcpy(&word, weights + k, sizeof word);
+        total += word * (uint64_t)((k - {ALIGNMENT}) / 4 + 1);
+    }}
+    return !kept || total == kept;
+}}
+"""

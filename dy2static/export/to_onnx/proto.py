@@ -1,8 +1,10 @@
 """The one door to the package ``onnx``: nodes, graphs, tensors and files."""
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -103,17 +105,30 @@ def write(model: Any, path: Any, external_above: Optional[int] = None) -> None:
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if size >= limit:
         _move_arrays(model, path)
-    unfinished = f"{path}.unfinished"
-    with open(unfinished, "wb") as file:
+    with _new_file(path) as file:
         file.write(model.SerializeToString())
-    os.replace(unfinished, path)
+
+
+@contextlib.contextmanager
+def _new_file(path: str) -> Iterator[BinaryIO]:
+    """A file to write, which is in the place of the path when it is whole.  Nothing stays of it where that fails."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "there is a folder in the place of the file", path)
+    unfinished = f"{path}.unfinished"
+    try:
+        with open(unfinished, "wb") as file:
+            yield file
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(unfinished)
+        raise
 
 
 def _move_arrays(model: Any, path: str) -> None:
     """Let the arrays of a model stand in ``path.data``, each at a multiple of 64 bytes."""
     name, place = f"{os.path.basename(path)}.data", 0
-    unfinished = f"{path}.data.unfinished"
-    with open(unfinished, "wb") as file:
+    with _new_file(f"{path}.data") as file:
         for tensor in model.graph.initializer:
             if len(tensor.raw_data) < 1024:
                 continue
@@ -126,7 +141,6 @@ def _move_arrays(model: Any, path: str) -> None:
             tensor.data_location = package().TensorProto.EXTERNAL
             for key, value in facts:
                 tensor.external_data.add(key=key, value=str(value))
-    os.replace(unfinished, f"{path}.data")
 
 
 def checked(model: Any) -> Dict[str, Any]:
