@@ -139,7 +139,9 @@ def _spread(x: Value, kernel: Any, stride: Any, pad: Any, size: Tuple[int, ...])
 
 def _blocks(x: Value, kernel: Tuple[int, ...]) -> Value:
     (n, c, h, w), (kh, kw) = x.shape, kernel
-    blocks = ops.broadcast_to(ops.reshape(x, shape=(n, c, h, 1, w, 1)), shape=(n, c, h, kh, w, kw))
+    blocks = ops.reshape(x, shape=(n, c, h, 1, w, 1))
+    if kernel != (1, 1):                                    # else the result is a view of x, and may be written
+        blocks = ops.broadcast_to(blocks, shape=(n, c, h, kh, w, kw))
     return ops.reshape(blocks, shape=(n, c, h * kh, w * kw))
 
 

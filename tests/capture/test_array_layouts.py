@@ -95,3 +95,9 @@ def test_flags_are_not_changed():
         y.flags.writeable = False
         return y
     check(lambda compile: compile(run), [lambda: (array(2, 3),)], rounds=1)
+
+
+def test_blocks_of_one_number():
+    """They are a view of what is unpooled, which may be written."""
+    check(lambda compile: compile(lambda x: F.unpooling_2d(x, 1, cover_all=False)), [lambda: (variable(1, 2, 2, 3),)], rounds=1,
+          compiled=True)
