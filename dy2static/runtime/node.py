@@ -149,11 +149,13 @@ def _fits(array: np.ndarray, known: Expected, sizes: Dict[str, int]) -> bool:
         n == (sizes.setdefault(size, n) if isinstance(size, str) else size) for size, n in zip(shape, array.shape)])
 
 
-def _fitting(node: CompiledFunction, output: Any, gradient: Variable) -> Variable:
-    """The gradient of an output in the shape and dtype that the backward is made for.
+def _fitting(node: CompiledFunction, output: Any, gradient: Any) -> Variable:
+    """The gradient of an output as a Variable of the shape and dtype that the backward is made for.
 
-    ``chainer.grad`` and functions of the user's may give others.  A dtype is cast, as most of Chainer's functions do.
+    ``chainer.grad`` and functions of the user's may give others, or an array.  A dtype is cast, as most of Chainer's functions do.
     """
+    if not isinstance(gradient, Variable):
+        gradient = chainer.as_variable(gradient)
     y, g = output(), gradient.array
     if y is None or g.dtype == y.dtype and g.shape == y.shape:
         return gradient

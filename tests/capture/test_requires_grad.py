@@ -113,3 +113,18 @@ def test_flags(program, order):
                 if a is not None:
                     np.testing.assert_allclose(a[1], b[1], rtol=1e-9)
     assert compiled.stats()["programs"] == 1
+
+
+@pytest.mark.parametrize("check", [0, 1])
+def test_gradients_of_results_may_be_given_as_arrays(check):
+    """Chainer's functions take them for Variables."""
+    def gradients(function):
+        x = chainer.Variable(np.linspace(-1, 1, 6).reshape(2, 3).astype("f"))
+        first, = chainer.grad(function(x), [x], [None, np.full((2, 3), 0.5, "f")], enable_double_backprop=True)
+        return first.array, chainer.grad([first], [x], [np.ones((2, 3), "f")])[0].array
+
+    def two(x):
+        return F.sum(x), F.tanh(x)
+    compiled = to_static(two, backend="numpy", check=check)
+    np.testing.assert_allclose(gradients(compiled), gradients(two), rtol=1e-6)
+    assert compiled.stats()["fallbacks"] == 0

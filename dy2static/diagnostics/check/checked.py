@@ -192,7 +192,7 @@ class _Gradients:
     def compare(self, targets: Sequence[int], given: Sequence[Any], found: Sequence[Any], program: Any,
                 again: Callable[[], Any]) -> None:
         """Raise if the gradients found are not those of the eager graph."""
-        pairs = [(y, chainer.Variable(g.array)) for y, g in zip(self.outputs, given) if g is not None]
+        pairs = [(y, chainer.Variable(chainer.as_variable(g).array)) for y, g in zip(self.outputs, given) if g is not None]
         if not pairs or any(y.creator is None for y, _ in pairs) or self._is_changed():
             return
         inputs = [self.inputs[i] for i in targets]
