@@ -6,7 +6,8 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from test_save import CASES, Stateful, Translator, array, assert_same, chain, linear, run
+from saved_programs import CASES, array, assert_same, chain, linear, run
+from test_saved_objects import Stateful, Translator
 
 from dy2static import FallbackWarning, InputSpec, enable_to_static, load, save, to_static
 
