@@ -47,6 +47,8 @@ def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: 
         return
     if grad is not None or data.is_scalar:
         capture.abort("a Variable is made with a gradient or of a NumPy scalar")
+    if type(variable) not in (Variable, chainer.Parameter):
+        capture.abort(f"a Variable of type {type(variable).__name__}")
     kind = SymbolicParameter if isinstance(variable, chainer.Parameter) else SymbolicVariable
     object.__setattr__(variable, "__class__", kind)
     kind.__init__(variable, capture, capture.chainer.new_variable(data, requires_grad), requires_grad)

@@ -335,3 +335,18 @@ def test_reported_variables_have_the_gradients_of_that_moment():
         found.append({name: (v.array.tolist(), v.grad if v.grad is None else v.grad.tolist()) for name, v in observation.items()})
     assert found[0] == found[1]
     assert found[1]["after"][1] == [0, 1, 2] and found[1]["zero"][1] is None
+
+
+class Doubled(chainer.Variable):
+    def __mul__(self, other):
+        return super().__mul__(2 * other)
+
+
+def test_a_variable_of_a_class_of_the_users_stays_one():
+    def f(x):
+        made = Doubled(x * 3)
+        return made, made * 2, isinstance(made, Doubled)
+    compiled, x = dy2static.to_static(f), np.ones(3, "f")
+    with pytest.warns(dy2static.FallbackWarning, match="a Variable of type Doubled"):
+        made, product, asked = compiled(x)
+    assert type(made) is Doubled and asked and product.array.tolist() == [12, 12, 12]
