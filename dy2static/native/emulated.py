@@ -26,8 +26,8 @@ from .launcher import Failure, Launcher, Place
 from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")
-_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h", "dy2static_emulated_driver.h", "dy2static_launch.h",
-            "dy2static_emulated_cudnn.h", "dy2static_philox.h")
+_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h", "dy2static_emulated_threads.h",
+            "dy2static_emulated_driver.h", "dy2static_launch.h", "dy2static_emulated_cudnn.h", "dy2static_philox.h")
 # In C++17 <cmath> declares special functions, which takes a quarter of the time of a kernel; what the headers use of it, g++ has.
 _FLAGS = ("-std=gnu++14", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared", "-w", "-I", str(_INCLUDE))
 
@@ -45,10 +45,16 @@ def missing() -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def built(text: str) -> ctypes.CDLL:
+def _built(text: str) -> ctypes.CDLL:
     """The library of a text of C++.  Raises `BackendError` where g++ does not take it."""
+    _load_threads()
+    return ctypes.CDLL(_path(text))
+
+
+def _path(text: str) -> str:
+    """The file with the library of a text of C++."""
     parts = [text.encode(), repr(_FLAGS).encode(), *[(_INCLUDE / name).read_bytes() for name in _HEADERS]]
-    return ctypes.CDLL(store.fetch("emulated-" + hashlib.sha256(b"\0".join(parts)).hexdigest(), functools.partial(_compile, text)))
+    return store.fetch("emulated-" + hashlib.sha256(b"\0".join(parts)).hexdigest(), functools.partial(_compile, text))
 
 
 def emulated_cudnn() -> Any:
@@ -83,7 +89,13 @@ class _State(ctypes.Structure):
 
 def _driver() -> ctypes.CDLL:
     """The emulated driver, and cuDNN."""
-    return built('#include "dy2static_emulated_driver.h"\n#include "dy2static_emulated_cudnn.h"\n')
+    return _built('#include "dy2static_emulated_driver.h"\n#include "dy2static_emulated_cudnn.h"\n')
+
+
+@functools.lru_cache(maxsize=None)
+def _load_threads() -> None:
+    """Load what runs the threads of kernels: libraries that are loaded later find its names."""
+    ctypes.CDLL(_path('#include "dy2static_emulated_threads.h"\n'), ctypes.RTLD_GLOBAL)
 
 
 def _table() -> ctypes.Array:
@@ -125,14 +137,14 @@ class EmulatedDevice:
 
     def prepare(self, kernels: Sequence[Kernel]) -> Background:
         """Begin to compile kernels."""
-        return Background(lambda: built(_whole(text_of(kernels))))
+        return Background(lambda: _built(_whole(text_of(kernels))))
 
     def load(self, kernels: Sequence[Kernel]) -> Dict[str, Any]:
         """The functions of these kernels by their names.  Raises `BackendError`."""
         if not kernels:
             return {}
         self.texts.append(text_of(kernels))
-        library = built(_whole(self.texts[-1]))
+        library = _built(_whole(self.texts[-1]))
         return {kernel.name: ctypes.addressof(ctypes.c_char.in_dll(library, f"kernel_of_{kernel.name}")) for kernel in kernels}
 
     def handle(self, function: Any) -> int:

@@ -10,14 +10,8 @@
 #define __CUDACC__ 1
 #include <cfloat>
 #include <cmath>
-#include <csetjmp>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <map>
-#include <ucontext.h>
-#include <utility>
-#include <vector>
 
 #define __global__
 #define __device__
@@ -35,160 +29,37 @@ struct dim3 { unsigned x = 1, y = 1, z = 1; };
 
 namespace emu {
 
-constexpr int WARP = 32, STACK = 64 * 1024;
-
-struct Fiber { ucontext_t context; std::vector<char> stack; jmp_buf at; bool started, done; int waits, line; unsigned phase; };
-struct Warp { uint64_t slots[2][WARP]; unsigned arrived, phase; int line; };
-
-inline std::vector<Fiber> fibers;
-inline std::vector<Warp> warps;
-inline std::map<std::pair<unsigned, const void *>, std::vector<char>> shared_memory;
-inline unsigned current, arrived, block_phase, threads;
-inline unsigned team_arrived[16], team_phase[16];
-inline bool votes[2];
-inline dim3 grid_dim, block_dim, block_index, thread_index;
-inline jmp_buf scheduler;
-inline void (*body)(void **);
-inline void **arguments;
-inline char message[256];
-
-inline void fail(const char *what, int line) {
-    if (!message[0]) snprintf(message, sizeof message, "%s: block %u, thread %u, line %d", what, block_index.x, current, line); }
-
-/* Give the processor to the next fiber.  setjmp and longjmp, because swapcontext asks the kernel each time. */
-inline void leave() { if (!_setjmp(fibers[current].at)) _longjmp(scheduler, 1); }
-
-inline void entry() { body(arguments); fibers[current].done = true; _longjmp(scheduler, 1); }
-
-inline void resume(unsigned k) {
-    Fiber &f = fibers[k];
-    current = k; thread_index.x = k;
-    if (_setjmp(scheduler)) return;
-    if (f.started) _longjmp(f.at, 1);
-    f.started = true;
-    setcontext(&f.context);
-}
-
-inline void sync(int line) {
-    Fiber &f = fibers[current];
-    f.line = line; f.waits = 1;
-    const unsigned mine = block_phase;
-    if (++arrived == threads) {
-        for (Fiber &other : fibers) if (other.line != line) fail("threads of a block at different barriers", line);
-        arrived = 0; ++block_phase;
-    }
-    while (block_phase == mine && !message[0]) leave();
-    f.waits = 0;
-}
-
-/* A barrier of some warps of a block, as many as these threads are. */
-inline void sync_team(unsigned number, unsigned size, int line) {
-    Fiber &f = fibers[current];
-    if (!number || number >= 16 || size % WARP) fail("a barrier that CUDA does not have", line);
-    f.line = line; f.waits = 1;
-    const unsigned mine = team_phase[number];
-    if (++team_arrived[number] == size) { team_arrived[number] = 0; ++team_phase[number]; }
-    while (team_phase[number] == mine && !message[0]) leave();
-    f.waits = 0;
-}
-
-/* The same as sync, where each thread gets whether anything was true for one of them. */
-inline bool sync_any(bool is, int line) {
-    const unsigned mine = block_phase & 1;
-    if (!arrived) votes[mine] = false;
-    votes[mine] |= is;
-    sync(line);
-    return votes[mine];
-}
+/* What runs the threads: dy2static_emulated_threads.h, a library that those of kernels find when they are loaded.  With each kernel,
+ * it would take more of the compiler's time than the kernel. */
+extern unsigned current;
+extern dim3 grid_dim, block_dim, block_index, thread_index;
+void sync(int line);
+void sync_team(unsigned number, unsigned size, int line);
+bool sync_any(bool is, int line);
+uint64_t exchange_bits(unsigned mask, uint64_t bits, unsigned from, int line);
+unsigned ballot(unsigned mask, bool is, int line);
+void *shared_bytes(unsigned number, const void *type, size_t size);
+const char *launch(void (*kernel)(void **), void **args, unsigned blocks, unsigned size, int order);
 
 /* All lanes of the warp give a value, and each gets that of another lane. */
 template <class T> T exchange(unsigned mask, T value, unsigned from, int line) {
     static_assert(sizeof(T) <= 8, "a register or two");
-    Warp &w = warps[current / WARP];
-    const unsigned lane = current % WARP, size = threads - current / WARP * WARP < WARP ? threads - current / WARP * WARP : WARP;
-    const unsigned mine = w.phase;
-    if (mask != 0xffffffffu || size != WARP) fail("a shuffle that not the whole warp takes part in", line);
-    if (w.arrived == 0) w.line = line; else if (w.line != line) fail("lanes of a warp at different shuffles", line);
-    uint64_t bits = 0; memcpy(&bits, &value, sizeof value); w.slots[mine & 1][lane] = bits;
-    fibers[current].waits = 2; fibers[current].line = line;
-    if (++w.arrived == size) { w.arrived = 0; ++w.phase; }
-    while (w.phase == mine && !message[0]) leave();
-    fibers[current].waits = 0;
-    T result; memcpy(&result, &w.slots[mine & 1][from < WARP ? from : lane], sizeof result);
+    uint64_t bits = 0; memcpy(&bits, &value, sizeof value);
+    bits = exchange_bits(mask, bits, from, line);
+    T result; memcpy(&result, &bits, sizeof result);
     return result;
-}
-
-/* A bit of each lane of the warp. */
-inline unsigned ballot(unsigned mask, bool is, int line) {
-    const Warp &w = warps[current / WARP];
-    const unsigned mine = w.phase;
-    unsigned bits = 0;
-    exchange(mask, (unsigned)is, current % WARP, line);
-    for (int lane = 0; lane < WARP; ++lane) bits |= (unsigned)(w.slots[mine & 1][lane] & 1) << lane;
-    return bits;
 }
 
 /* The memory of a place in the text, which is another one for each type where that is in a template. */
 template <class T> T *shared(unsigned number, size_t count) {
     static const char type = 0;
-    std::vector<char> &found = shared_memory[{number, &type}];
-    if (found.empty()) found.assign(count * sizeof(T), (char)0xff);
-    return (T *)found.data();
-}
-
-/* Put numbers into another order; the same one for the same state. */
-inline void shuffle(std::vector<unsigned> &numbers, uint64_t &state) {
-    for (size_t k = numbers.size(); k > 1; --k) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        std::swap(numbers[k - 1], numbers[(state >> 33) % k]);
-    }
-}
-
-/* How many barriers and shuffles threads have passed in a block. */
-inline unsigned passed() {
-    unsigned count = block_phase;
-    for (const Warp &w : warps) count += w.phase;
-    for (unsigned phase : team_phase) count += phase;
-    return count;
-}
-
-inline void run_block(std::vector<unsigned> &order, int how, uint64_t &random) {
-    shared_memory.clear(); arrived = 0; block_phase = 0;
-    for (int k = 0; k < 16; ++k) team_arrived[k] = team_phase[k] = 0;
-    warps.assign((threads + WARP - 1) / WARP, Warp{});
-    for (Fiber &f : fibers) {
-        f.stack.resize(STACK); f.started = f.done = false; f.waits = f.line = 0;
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data(); f.context.uc_stack.ss_size = STACK; f.context.uc_link = nullptr;
-        makecontext(&f.context, entry, 0);
-    }
-    for (unsigned left = threads; left && !message[0];) {
-        if (how >= 2) shuffle(order, random);
-        const unsigned before = left, phases = passed();
-        for (unsigned k : order) if (!fibers[k].done) { resume(k); left -= fibers[k].done; }
-        if (left && left == before && phases == passed())                        /* all have run until they wait */
-            for (unsigned k : order) if (!fibers[k].done) {
-                current = k; fail(fibers[k].waits == 2 ? "a shuffle that not all lanes reach" : "a barrier that not all threads reach", fibers[k].line); }
-    }
-}
-
-/* order: 0 first to last, 1 last to first, others at random with that seed. */
-inline const char *launch(void (*kernel)(void **), void **args, unsigned blocks, unsigned size, int order) {
-    message[0] = 0; body = kernel; arguments = args; threads = size;
-    grid_dim = {blocks, 1, 1}; block_dim = {size, 1, 1};
-    fibers.resize(size);
-    std::vector<unsigned> turns(size), rounds(blocks);
-    for (unsigned k = 0; k < size; ++k) turns[k] = order == 1 ? size - 1 - k : k;
-    for (unsigned k = 0; k < blocks; ++k) rounds[k] = order == 1 ? blocks - 1 - k : k;
-    uint64_t random = (uint64_t)order;
-    if (order >= 2) shuffle(rounds, random);
-    for (unsigned b : rounds) { block_index.x = b; run_block(turns, order, random); if (message[0]) break; }
-    return message;
+    return (T *)shared_bytes(number, &type, count * sizeof(T));
 }
 
 /* The kernel with arguments that are pointed to. */
-template <class... T, size_t... I> void call(void (*kernel)(T...), void **a, std::index_sequence<I...>) { kernel(*(T *)a[I]...); }
-template <class... T> void call(void (*kernel)(T...), void **a) { call(kernel, a, std::index_sequence_for<T...>()); }
+template <size_t... I> struct Places {};
+template <class... T, size_t... I> void call(void (*kernel)(T...), void **a, Places<I...>) { kernel(*(T *)a[I]...); }
+template <class... T> void call(void (*kernel)(T...), void **a) { call(kernel, a, Places<__integer_pack(sizeof...(T))...>()); }
 
 /* A kernel: what runs all its blocks and gives what went wrong, or ""; and the bytes of its parameters, with 0 behind them. */
 struct Kernel { const char *(*launch)(void **arguments, unsigned blocks, unsigned threads, int order); const unsigned *parameters; };
