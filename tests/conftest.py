@@ -45,6 +45,7 @@ def pytest_configure(config):
     """Look at every error and warning of ours from now on."""
     messages.watch()
     config.addinivalue_line("markers", "gpu: it needs a device: it runs with --gpu only")
+    config.addinivalue_line("markers", "any_python: all Pythons give the same result: .ci/run leaves it to the first of them")
     config.addinivalue_line("markers", "devices(count): it needs so many devices")
     config.addinivalue_line("markers", "stand_in(reason): it needs the stand-in for CuPy, or the emulator, also with --gpu")
     if config.getoption("--gpu"):

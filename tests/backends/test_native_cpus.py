@@ -28,6 +28,7 @@ def folder(tmp_path, monkeypatch):
     announce.forget()
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("kind, maker, kernel", [
     ("x86-64-v2", "gcc", "product"), ("x86-64-v3", "clang", "product"), ("aarch64", "gcc", "product"), ("aarch64", "gcc", "math")])
 def test_kernels_of_another_cpu(kind, maker, kernel):

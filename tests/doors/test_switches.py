@@ -143,15 +143,15 @@ def test_verbosity_says_why_it_was_captured_again(module, caplog):
     assert "f: a program does not fit: argument 0: Variable (2, 3) float32 requires_grad=True" in caplog.text
 
 
-#: Settings of one process (each takes two seconds), what each of them logs, and what the process prints.
+#: Settings of one process (each takes two seconds; those that go together share one), what they log, and what the process prints.
 ENVIRONMENT = {
-    "DY2STATIC_CODE_LEVEL=all": ([f"After transformer {i} '{name}' of f:" for i, name in enumerate(NAMES, 1)], "1 1 False"),
-    "DY2STATIC_CODE_LEVEL=2,Calls": ([f"After transformer 2 '{NAMES[1]}' of f:", "'Calls' of f:"], "1 1 False"),
-    "DY2STATIC_CODE_LEVEL=IfElse,diff": (["'IfElse' of f:\n--- before\n+++ IfElse\n", "\n+    def then_0(x):\n"], "1 1 False"),
-    "DY2STATIC_PASS_LEVEL=simplify DY2STATIC_VERBOSITY=1": (["After pass 'simplify' of 'optimize', graph f:\n", "captured f("], "1 1 False"),
+    "DY2STATIC_CODE_LEVEL=all DY2STATIC_PASS_LEVEL=simplify DY2STATIC_VERBOSITY=1": (
+        [*(f"After transformer {i} '{name}' of f:" for i, name in enumerate(NAMES, 1)),
+         "After pass 'simplify' of 'optimize', graph f:\n", "captured f("], "1 1 False"),
+    "DY2STATIC_CODE_LEVEL=2,Calls DY2STATIC_BACKEND=c": ([f"After transformer 2 '{NAMES[1]}' of f:", "'Calls' of f:"], "1 1 True"),
+    "DY2STATIC_CODE_LEVEL=IfElse,diff DY2STATIC_NATIVE_AFTER=1 DY2STATIC_VERIFY=1": (
+        ["'IfElse' of f:\n--- before\n+++ IfElse\n", "\n+    def then_0(x):\n"], "1 1 True"),
     "DY2STATIC_ENABLED=0": ([], "0 0 False"),
-    "DY2STATIC_BACKEND=c": ([], "1 1 True"),
-    "DY2STATIC_NATIVE_AFTER=1 DY2STATIC_VERIFY=1": ([], "1 1 True"),
 }
 
 #: Those of native code and of memory, and the files of tests that set them.
