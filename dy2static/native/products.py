@@ -96,12 +96,60 @@ static int64_t rows_of_piece(const factors *f)
     return few && !falls_together(f->ldb) && is_turned(rows, f->n, f->ldb) ? rows : 0;
 }}
 
+enum {{ SYMMETRIC = 64, SYMMETRIC_DEPTH = 64 }};    /* rows that are computed as a whole; fewer terms do not repay the mirror */
+
+void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda,
+                      const DY_T *b, int64_t ldb, DY_T beta, DY_T *c, int64_t ldc,
+                      void (*body)(const void *, int64_t, int64_t, int64_t, int64_t), const void *given);
+
+/* Below the diagonal: of a matrix and its own transpose, which give a symmetric C. */
+static void lower_half(int trans_a, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, DY_T *c, int64_t ldc)
+{{
+    if (n <= SYMMETRIC) {{
+        finished_product(trans_a, !trans_a, n, n, k, alpha, a, lda, a, lda, 0, c, ldc, 0, 0);
+        return;
+    }}
+    const int64_t half = (n / 2 + COLUMNS - 1) / COLUMNS * COLUMNS;
+    const DY_T *const rest = a + half * (trans_a ? 1 : lda);
+    lower_half(trans_a, half, k, alpha, a, lda, c, ldc);
+    finished_product(trans_a, !trans_a, n - half, half, k, alpha, rest, lda, a, lda, 0, c + half * ldc, ldc, 0, 0);
+    lower_half(trans_a, n - half, k, alpha, rest, lda, c + half * ldc + half, ldc);
+}}
+
+/* Rows of C above the diagonal, from the columns below it. */
+static void mirrored_rows(const void *given, int64_t begin, int64_t end)
+{{
+    const factors *const f = given;
+    int64_t i = begin;
+    for (; i + 4 <= end; i += 4) {{
+        DY_T *const below = f->c + i, *const above = f->c + i * f->ldc;
+        int64_t j = i + 4;
+        for (; j + 4 <= f->n; j += 4)
+            transpose(below + j * f->ldc, f->ldc, above + j, f->ldc);
+        for (int64_t r = 0; r < 4; r++) {{
+            for (int64_t q = r + 1; q < 4; q++)
+                above[r * f->ldc + i + q] = below[(i + q) * f->ldc + r];
+            for (int64_t q = j; q < f->n; q++)
+                above[r * f->ldc + q] = below[q * f->ldc + r];
+        }}
+    }}
+    for (; i < end; i++)
+        for (int64_t q = i + 1; q < f->n; q++)
+            f->c[i * f->ldc + q] = f->c[q * f->ldc + i];
+}}
+
 /* body: what is done with each part of C when it is there, or null. */
 void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda,
                       const DY_T *b, int64_t ldb, DY_T beta, DY_T *c, int64_t ldc,
                       void (*body)(const void *, int64_t, int64_t, int64_t, int64_t), const void *given)
 {{
     const int64_t work = m * n * k;
+    if (a == b && trans_a != trans_b && m == n && lda == ldb && beta == 0 && !body && n >= 2 * SYMMETRIC && k >= SYMMETRIC_DEPTH) {{
+        const factors all = {{.n = n, .ldc = ldc, .c = c}};
+        lower_half(trans_a, n, k, alpha, a, lda, c, ldc);
+        dy_share_freely(mirrored_rows, &all, n, COLUMNS);
+        return;
+    }}
     const int turned = trans_b && !trans_a && is_turned(m, n, ldb);
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;

@@ -116,6 +116,20 @@ def test_large_products_of_two_threads():
         np.testing.assert_array_equal(other, first)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("trans_a", (0, 1))
+def test_products_of_a_matrix_and_its_own_transpose_are_symmetric(name, trans_a):
+    dtype, _, tolerance = NAMES[name]
+    for n, k, pad in ((131, 70, 3), (200, 64, 0), (300, 33, 0)):
+        a, _ = matrices(n, n, k, trans_a, 0, dtype, pad)
+        whole = np.full((n, n + pad), np.nan, dtype)
+        call(products.address(name), name, trans_a, 1 - trans_a, n, n, k, 0.5, a, a, 0, whole[:, :n])
+        expected = 0.5 * (a.T.astype(np.float64) @ a if trans_a else a.astype(np.float64) @ a.T)
+        np.testing.assert_allclose(whole[:, :n], expected, rtol=tolerance, atol=tolerance * k)
+        np.testing.assert_array_equal(whole[:, :n], whole[:, :n].T)
+        assert np.isnan(whole[:, n:]).all()
+
+
 @pytest.mark.parametrize("m, n, k", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 4, 0), (4, 1, 0)])
 def test_empty_products(m, n, k):
     for beta in (0, 2):
