@@ -142,9 +142,11 @@ class SavedDispatcher(Dispatcher):
             return SignatureError(f"no program of the loaded model takes this call with {call}: it was saved for another number or "
                                   "kind of arguments", hint="give the arguments of the model, by position or by their names there")
         also = f"; not saved: {'; '.join(absent)}" if absent else ""
+        is_empty = any([0 in getattr(array, "shape", ()) for array in given])
         return SignatureError(f"no program of the loaded model takes this call with {call}; "
                               f"the nearest wants {'; '.join(reasons[:3])}{also}",
-                              hint="save the model with an input_spec in which sizes that differ are None")
+                              hint="free sizes of a saved model are one or more: leave the call out for arrays without elements"
+                              if is_empty else "save the model with an input_spec in which sizes that differ are None")
 
     def explain(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""

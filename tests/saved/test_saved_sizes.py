@@ -25,6 +25,10 @@ def test_a_batch_of_one_where_many_sizes_are_free(tmp_path):
         x, y = [np.random.RandomState(k).rand(*shape).astype("f") for k, shape in enumerate(shapes)]
         for found, wanted in zip(loaded(x, y), centred(x, y)):
             np.testing.assert_allclose(getattr(found, "array", found), getattr(wanted, "array", wanted), rtol=1e-6)
+    with pytest.raises(SignatureError, match="hint: free sizes of a saved model are one or more"):
+        loaded(np.zeros((0, 2), "f"), y)
+    with pytest.raises(SignatureError, match="hint: save the model with an input_spec"):
+        loaded(x.astype("d"), y)
     assert {size.least for size in exported(centred, SPECS).sizes.values()} == {0}
 
 
