@@ -554,6 +554,23 @@ D2S_FUNCTION float arctan2_f32(float a, float b) {
     return d2s_with_sign_f32((float)q, a);
 }
 
+/* The angle whose sine is a and whose cosine is c, of which the squares add up to one: 0 <= a, c. */
+D2S_FUNCTION double d2s_angle_f64(double a, double c) {
+    bool steep = d2s_bits_f64(a) > d2s_bits_f64(c);
+    double y = d2s_arctan_part_f64(d2s_pick_f64(steep, c, a) / d2s_pick_f64(steep, a, c));
+    return d2s_pick_f64(steep, 0x1.921fb54442d18p+0 - y, y);
+}
+
+D2S_FUNCTION float arcsin_f32(float x) {
+    double a = d2s_of_bits_f32(d2s_bits_f32(x) & 0x7fffffffu);
+    return d2s_with_sign_f32((float)d2s_angle_f64(a, __builtin_sqrt((1.0 - a) * (1.0 + a))), x);
+}
+
+D2S_FUNCTION float arccos_f32(float x) {
+    double a = d2s_of_bits_f32(d2s_bits_f32(x) & 0x7fffffffu), y = d2s_angle_f64(__builtin_sqrt((1.0 - a) * (1.0 + a)), a);
+    return (float)d2s_pick_f64((int32_t)d2s_bits_f32(x) < 0, 0x1.921fb54442d18p+1 - y, y);
+}
+
 /* a to the b: exp(b log |a|), and what C says of numbers that have no logarithm.  One quotient raises what is to be raised:
  * 1 / 0 for powers of zero, 0 / 0 for fractional powers of negative numbers. */
 D2S_FUNCTION float power_f32(float a, float b) {
@@ -592,8 +609,8 @@ D2S_LIBM_64(tan, tan)
 D2S_LIBM_64(sinh, sinh)
 D2S_LIBM_64(cosh, cosh)
 D2S_LIBM_64(arctan, atan)
-D2S_LIBM(arcsin, asin)
-D2S_LIBM(arccos, acos)
+D2S_LIBM_64(arcsin, asin)
+D2S_LIBM_64(arccos, acos)
 D2S_LIBM(arctanh, atanh)
 D2S_FUNCTION double arctan2_f64(double a, double b) { return atan2(a, b); }
 D2S_FUNCTION double power_f64(double a, double b) { return pow(a, b); }
