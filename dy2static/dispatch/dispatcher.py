@@ -131,6 +131,9 @@ class Dispatcher:
             signature = signature or signature_of(args, kwargs)
             if self.in_parts.is_expected(signature):
                 return self._in_parts(signature, args, kwargs)
+        if self.fallback.expects_error:
+            self.cache.missed += 1
+            return self.fallback.run_expecting(args, kwargs)
         verdict = self.budget.ask()
         if verdict is Verdict.EAGER:
             self.cache.missed += 1
@@ -204,6 +207,7 @@ class Dispatcher:
                 program = found if known else self._compile(args, kwargs, reason, bill)
                 if not known:
                     self._charge(program, signature, bill)
+                    self.fallback.not_raised()
         except (UnsupportedSyntaxError, SourceNotFoundError) as error:
             failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
         except InternalError as error:

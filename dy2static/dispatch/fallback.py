@@ -15,11 +15,18 @@ from ..runtime.traceback import calls_as_written
 #: Calls whose parts did too little are divided again after so many that ran eagerly, then after twice as many, and so on.
 _FIRST_PATIENCE = 8
 
+#: So many calls may raise one after the other, each of which is captured; then twice as many run eagerly each time.
+_MOST_RAISED = 3
+
+#: No more calls than these run eagerly before one is captured again.
+_LONGEST_PATIENCE = 512
+
 
 class Fallback:
     """What runs eagerly of the calls of one function.
 
-    refused: per signature, why.  count: how many calls ran eagerly.
+    refused: per signature, why.  count: how many calls ran eagerly.  expects_error: whether the last calls for which there was no
+    program have raised, all of them: then the next ones are not captured, until one does not raise, or there were many.
     is_part: whether it is a part of another function, which tells the user.
     """
 
@@ -29,9 +36,11 @@ class Fallback:
         self._errors: Dict[Tuple, Tuple] = {}
         self._idle: Dict[Tuple, Tuple[int, int]] = {}   # after how many more calls parts are tried again, and of how many
         self._warned: Dict[str, object] = {}
+        self._raised = self._left = 0
 
     def clear(self) -> None:
         """Forget why calls were refused."""
+        self._raised = self._left = 0
         for learned in (self.refused, self._errors, self._idle, self._warned):
             learned.clear()
 
@@ -48,6 +57,23 @@ class Fallback:
         """The call, as the function was written."""
         self.count += 1
         return self.function(*args, **kwargs)
+
+    @property
+    def expects_error(self) -> bool:
+        """See above."""
+        return self._left > 0
+
+    @calls_as_written
+    def run_expecting(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A call that is expected to raise as the ones before it did; if it does not, the next ones are captured again."""
+        self._left -= 1
+        result = self.run(args, kwargs)
+        self.not_raised()
+        return result
+
+    def not_raised(self) -> None:
+        """A call has not raised, or its capture has not."""
+        self._raised = self._left = 0
 
     def check(self, signature: Tuple) -> None:
         """Raise `CaptureError` under ``strict``, if calls of this signature are refused for an error."""
@@ -88,7 +114,12 @@ class Fallback:
 
         Else it gives the result, and the error as what stopped the capture.
         """
+        self._raised += 1
+        checks_each = self.options.strict or self.options.input_spec        # which say so of the first call that differs
+        if self._raised >= _MOST_RAISED and not checks_each:
+            self._left = min(1 << self._raised, _LONGEST_PATIENCE)
         result = self.function(*args, **kwargs)
+        self.not_raised()
         self.count += 1
         return result, CaptureAborted(reason_of(error), error_location(error))
 
