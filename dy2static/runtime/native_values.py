@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
@@ -10,11 +10,13 @@ from ..ir.types import List as ListType
 from ..ir.types import Stack, Tensor
 
 
-def as_array(items: List[Any], type: Any) -> np.ndarray:
+def as_array(items: Optional[List[Any]], type: Any) -> np.ndarray:
     """A Python list, or a stack that is one, as an array for native code.
 
-    None becomes zeros.  Behind arrays of a list there is, as `list_bytes` says, which are None.
+    None becomes zeros, and no items in place of a list that is not there, which is not read then.  Behind arrays of a list
+    there is, as `list_bytes` says, which are None.
     """
+    items = [] if items is None else items
     shape = (len(items), *type.elem.shape)
     if has_marks(type):
         return np.frombuffer(list_bytes(items, type), type.elem.dtype, math.prod(shape)).reshape(shape)

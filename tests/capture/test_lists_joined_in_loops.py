@@ -226,7 +226,18 @@ def a_size_beside_the_gradient(x, y, n):
     return h * y
 
 
-WITH_GRADIENTS = [*COMPILED, a_branch_joins, a_part_of_the_iterations, spread_to_the_length, a_size_beside_the_gradient]
+def iterations_written_out(x, y, n):
+    a, h = [], x
+    for i in range(5):
+        if i >= n.array:
+            break
+        h = F.tanh(h) + y
+        a.append(h)
+    return F.sum(F.concat(a, axis=0) ** 2, axis=0, keepdims=True)
+
+
+WITH_GRADIENTS = [*COMPILED, a_branch_joins, a_part_of_the_iterations, spread_to_the_length, a_size_beside_the_gradient,
+                  iterations_written_out]
 
 
 def gradients(function, count):
