@@ -46,14 +46,44 @@ def leading_from(graph: Graph, available: Sequence[Value]) -> Graph:
 def with_read_inputs(graph: Graph, available: Sequence[Value]) -> Graph:
     """Drop the inputs that nothing reads; the others stand in the order in which they are available.
 
-    Raises InternalError where an input is read that is not available.
+    Raises InternalError where an output needs an input that is not available.
     """
-    read = {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
     known = set(available)
-    lacking = [v for v in graph.inputs if v in read and v not in known]
+    lacking = _lacking(graph, known)
+    if lacking:
+        graph = _without_readers(graph, lacking)
+        lacking = _lacking(graph, known)
     if lacking:
         raise InternalError(f"{lacking[0].name} of {graph.name} is needed again, but was not kept")
+    read = _read(graph)
     return graph.with_(inputs=tuple(v for v in dict.fromkeys(available) if v in read))
+
+
+def _read(graph: Graph) -> Set[Value]:
+    return {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
+
+
+def _lacking(graph: Graph, known: Collection[Value]) -> List[Value]:
+    """The inputs that are read and not known."""
+    read = _read(graph)
+    return [v for v in graph.inputs if v in read and v not in known]
+
+
+def _without_readers(graph: Graph, lacking: Sequence[Value]) -> Graph:
+    """Drop what depends on inputs that are not there, unless an output needs it.
+
+    It may raise, but has run in the forward, which had these inputs.
+    """
+    depending = set(lacking)
+    for node in graph.nodes:
+        if not depending.isdisjoint(node.inputs):
+            depending.update(node.outputs)
+    live, kept = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if not live.isdisjoint(node.outputs) or depending.isdisjoint(node.inputs):
+            live.update(node.inputs)
+            kept.append(node)
+    return graph.with_(nodes=tuple(reversed(kept)))
 
 
 def _made_again(graph: Graph, needed: Collection[Node], there: Collection[Value]) -> Tuple[Node, ...]:

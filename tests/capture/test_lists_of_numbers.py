@@ -212,3 +212,19 @@ def test_saved_program_makes_arrays_of_lists(tmp_path):
     np.testing.assert_allclose(loaded(words).array, model.int32(words).array, rtol=1e-5)
     with pytest.raises(dy2static.errors.SignatureError):
         loaded([2**40, 1, 2])
+
+
+def test_gradients_that_need_nothing_of_a_loop_that_may_raise():
+    def f(xs, y):
+        h = y * 2
+        for x in xs:
+            h = h + np.sum(x)
+        return F.sum(h)
+
+    static = dy2static.to_static(f)
+    for count in (4, 5, 0, 3):
+        y = chainer.Variable(np.ones(3, "f"))
+        loss = static([0.5] * count, y)
+        loss.backward()
+        assert (float(loss.array), y.grad.tolist()) == (6 + 1.5 * count, [2, 2, 2])
+    assert static.cache_info().captures == 3
