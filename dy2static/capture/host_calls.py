@@ -4,7 +4,6 @@ from __future__ import annotations
 import logging
 import sys
 import types
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 import chainer
@@ -12,13 +11,13 @@ import numpy as np
 
 from ..heap.locations import passed_lines, user_lines
 from ..heap.naming import identifier
-from ..heap.ownership import is_immutable, is_left_alone, is_library, is_library_class
+from ..heap.ownership import is_immutable, is_left_alone, is_library
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..library_facts.python import LEAVING_LEVELS
 from ..lowering import host
 from ..runtime.frames import caller_at, warn
-from ..runtime.host_calls import LEAF, Call, Hole, MethodOf, Report, StateCall, as_it_is, flat, nothing
+from ..runtime.host_calls import LEAF, Call, Hole, Report, StateCall, as_it_is, flat, nothing
 from ..runtime.observed import Untouched
 from ..runtime.opaque import UnderConfig
 from ..runtime.raising import Raised, raise_again
@@ -30,7 +29,7 @@ from .calls import writable_cells
 from .handlers import HARMLESS, KEEPING_NOTHING
 from .host_results import is_pure, structure_of, types_of
 from .purity import looks_at_graphs, only_reads
-from .value_enumeration import producer
+from .users_code import may_run_for_text, may_run_users_code
 
 if TYPE_CHECKING:
     from .protocols import Capture
@@ -79,6 +78,8 @@ class HostCalls:
             if looks and (any(map(capture.operands.holds_new_container, given)) or not only_reads(function, args, kwargs)):
                 self._note_changes(function, args, kwargs, name, untouched)
                 capture.deciding.exposed(operands)
+        elif not plainly and may_run_for_text(capture, function, given, kwargs):
+            capture.heap.stale = name
         within = None if types_ else self.under_config(caller_at(user_lines()))
         flatten = flat if types_ is not None else as_it_is
         if seen is not None:
@@ -137,8 +138,8 @@ class HostCalls:
         owner = function.owner if type(function) is BoundHostMethod else function
         own = type(owner) if type(owner) is not SymbolicObject else type(owner.real)
         code = function if isinstance(function, (types.FunctionType, type)) else own
-        is_users = not is_library(getattr(code, "__module__", None) or "") or _may_run_users_code(owner) or \
-            any(map(_may_run_users_code, given)) or isinstance(function, types.MethodType) and not is_immutable(function.__self__)
+        is_users = not is_library(getattr(code, "__module__", None) or "") or may_run_users_code(owner) or \
+            any(map(may_run_users_code, given)) or isinstance(function, types.MethodType) and not is_immutable(function.__self__)
         if is_users and any(self.capture.operands.holds_new_container(item) for item in given):
             self.capture.abort(f"what is made here, such as a list or dict, is given to `{name}`, which may change or keep it")
         if is_users or any(map(self.capture.operands.exposes, given)):
@@ -152,38 +153,11 @@ class HostCalls:
                 item.__dict__["exposed"] = name
 
 
-#: Iterators that only read a container of Python's own.
-_OVER_CONTAINERS = tuple(map(type, map(iter, ([], (), {}, {}.values(), {}.items(), set(), "", b"", range(0)))))
-
-
 def _is_connected(item: Any) -> bool:
     """Whether this is a Variable of which the graph exists when the call is over, or holds one."""
     if type(item) in (tuple, list):
         return any(map(_is_connected, item))
     return isinstance(item, SymbolicVariable) and item.requires_grad and item.__dict__["connected"]
-
-
-def _may_run_users_code(item: Any) -> bool:
-    """Whether using an object that only the host knows may run code of the user's: a generator, or a Variable with its graph."""
-    if type(item) is not SymbolicObject:
-        return False
-    if item.real is SymbolicObject.Missing:
-        return not _is_of_library(item.capture.builder, item.value)
-    kind = type(item.real)
-    return not is_library_class(kind) or issubclass(kind, Iterator) and kind not in _OVER_CONTAINERS
-
-
-def _is_of_library(builder: Any, value: Value) -> bool:
-    """Whether the result of a host call is an object of a library's that knows nothing of the user's, such as a file."""
-    node = producer(builder, value)
-    function = node.attrs["call"].function if node is not None and node.op is host.host_call else None
-    if type(function) is MethodOf:
-        return _is_of_library(builder, node.inputs[function.hole.index])       # type: ignore[union-attr]
-    return (getattr(function, "__module__", None) or "").partition(".")[0] in _SELF_CONTAINED
-
-
-#: Libraries whose objects do not call functions of the user's.
-_SELF_CONTAINED = frozenset(("datetime", "io", "_io", "numpy", "random", "time"))
 
 
 #: Modules whose functions and methods do not look at the exception that is being handled, but for logging when it is told to.

@@ -86,6 +86,12 @@ def only_reads(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     return len(owners) + len(plain) == len(args) and all(map(is_plain, plain)) and _is_plain_function(function, owners, 3, True)
 
 
+def only_tells(function: types.FunctionType, owner: Any) -> bool:
+    """Whether a method of an object's reads attributes of it that are plain, and changes nothing that a capture reads."""
+    return not function.__closure__ and _is_plain_function(
+        function, dict(zip(function.__code__.co_varnames[:1], (owner,))), 3, True)
+
+
 def _writes_text(method: BoundHostMethod) -> bool:
     """Whether this is ``write`` or ``flush`` of a stream of Python's own, such as ``sys.stdout``."""
     found = getattr(type(method.owner.real), method.name, None)
@@ -149,7 +155,7 @@ def _is_attribute(owner: Any, name: str) -> bool:
     found = next((part.__dict__[name] for part in classes if name in part.__dict__), None)
     if type(found) not in _CONSTANTS or any("__getattribute__" in part.__dict__ for part in classes):
         return False
-    return found is None and name in owner.__dict__ and is_plain(owner.__dict__[name]) or found is not None
+    return found is None and name in getattr(owner, "__dict__", ()) and is_plain(owner.__dict__[name]) or found is not None
 
 
 def is_plain(item: Any) -> bool:

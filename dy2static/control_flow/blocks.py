@@ -43,7 +43,7 @@ class Blocks:
             writes = before.changes()
             values = kept_values(results, tuple(writes.values()))
         branch = Branch(before, nodes, results, writes, marks, values=values)
-        before.restore()
+        before.restore(stays=True)
         return branch
 
     def run_block(self, block: Callable, state: Tuple, before: Snapshot, sides: Mapping[int, bool] = {},

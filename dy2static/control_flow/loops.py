@@ -304,7 +304,7 @@ class Loops:
             results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
         check_lengths(capture, trial.slots, after, trips)
         self._keep_sizes_inside([*test[0], *body, *closing], results)
-        before.restore()
+        before.restore(stays=True)
         initial = [v for slot in slots for v in slot.values_of(slot.initial)]
         own = [v for slot in slots for v in slot.inside]
         nodes, outputs = [*body, *closing], results

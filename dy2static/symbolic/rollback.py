@@ -4,6 +4,7 @@ from __future__ import annotations
 import builtins
 import functools
 import types
+from operator import is_not
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..capture_context import CaptureContext
@@ -98,8 +99,11 @@ class Snapshot:
                 found[key, None] = now
         return found
 
-    def restore(self) -> None:
-        """Put everything back."""
+    def restore(self, stays: bool = False) -> None:
+        """Put everything back.
+
+        stays: the nodes of the block stay.  Of what they wrote back, only a run knows whether it is: it is written again.
+        """
         self._check_fixed()
         for key, (item, before) in self._bases().items():
             if not same(contents_of(item), before):
@@ -107,22 +111,28 @@ class Snapshot:
             kept = self.kept.get(key)
             if isinstance(item, ShadowDict):
                 known = kept.original if kept else {}
-                item.loaded = {k: v for k, v in item.original.items() if k not in known}
-                item.loaded.update(kept.loaded if kept else {})
+                loaded = {k: v for k, v in item.original.items() if k not in known}
+                loaded.update(kept.loaded if kept else {})
+                if stays:
+                    there = (loaded, kept.contents if kept else {})
+                    loaded.update({k: _UNKNOWN for k in {**loaded, **item.loaded} if any(k in part for part in there)
+                                   and item.loaded.get(k, ABSENT) is not loaded.get(k, ABSENT)})
+                item.loaded = loaded
                 item.removed, item.dropped = (set(kept.removed), list(kept.dropped)) if kept else (set(), [])
             elif isinstance(item, ShadowList):
-                item.before = item.originals + (kept.loaded[len(item.originals):] if kept else [])
+                item.before = _written_back(item, kept, stays)
             elif isinstance(item, ShadowSet):
-                item.before = set(kept.loaded if kept else item.real)
+                members = set(kept.loaded if kept else item.real)
+                item.before = {_UNKNOWN} if stays and members != item.before else members
+        cells = {id(cell): before for cell, before in self.cells}
         for cell in self.capture.functions.shadow_cells():
-            cell.before = cell.initial
-        for cell, before in self.cells:
-            cell.before = before
+            content = cells.get(id(cell), cell.initial)
+            cell.before = _UNKNOWN if stays and cell.before is not content else content
+        own = {id(items): before for items, before in self.own_items}
         for items in self.capture.heap.containers:
             if type(items) is OwnItems:
-                items.before = items.original
-        for items, before in self.own_items:
-            items.before = before
+                then = own.get(id(items), items.original)
+                items.before = _unknown(then, items.before) if stays else then
         for kept in self.capture.grad_state.places:
             if id(kept) in self.gradients:
                 _, _, kept.before, kept.stored_scale = self.gradients[id(kept)]
@@ -289,11 +299,32 @@ class Snapshot:
 _HOLDING_NOTHING = frozenset((int, float, bool, str, bytes, type(None), ArrayOrVariable))
 
 
+#: What is in a place of the user's object where only a run knows whether it was written back.
+_UNKNOWN = object()
+
+
+def _written_back(item: ShadowList, kept: Optional[Kept], stays: bool) -> List[Any]:
+    """What was written back of a list at the time of the snapshot; unknown items where the block may have written."""
+    if kept is not None and kept.whole and kept.original is item.originals:
+        then = list(kept.loaded)
+    else:
+        then = item.originals + (kept.loaded[len(item.originals):] if kept else [])
+    is_stored = stays and item.whole and (len(then) != len(item.before) or any(map(is_not, then, item.before)))
+    return [_UNKNOWN] * 2 if is_stored else then        # two: then all items are written, not one
+
+
+def _unknown(then: Any, now: Any) -> Any:
+    """The contents that a list or dict had, with unknown ones where others were written back since."""
+    if isinstance(then, dict):
+        return {key: then.get(key) if then.get(key, ABSENT) is now.get(key, ABSENT) else _UNKNOWN for key in {**then, **now}}
+    return then if len(then) == len(now) and not any(map(is_not, then, now)) else [_UNKNOWN, *then]
+
+
 def _keep(item: Any, now: Any) -> Kept:
     if isinstance(item, ShadowDict):
         return Kept(item, now, dict(item.loaded), dict(item.original), False, frozenset(item.removed), tuple(item.dropped))
     if isinstance(item, ShadowList):
-        return Kept(item, now, list(item.before), whole=item.whole)
+        return Kept(item, now, list(item.before), item.originals, item.whole)
     if isinstance(item, ShadowSet):
         return Kept(item, now, set(item.before))
     return Kept(item, now)

@@ -1,4 +1,5 @@
 """State that is read after a call that is not compiled: compiled where the call is seen to read only, refused where not."""
+import functools
 import logging
 
 import chainer
@@ -132,3 +133,96 @@ def test_calls_that_read(program):
                                      *map(of_method, ("calls", "indexes", "converts", "adds", "keeps"))])
 def test_calls_that_change_something(program):
     check(lambda compile: (compile(program), Counting()), calls())
+
+
+# --- libraries that call functions of the user's ------------------------------------------------------------------------
+
+
+class Told(Box):
+    """Its texts are counted, and what is written to it."""
+
+    def __str__(self):
+        self.n += 1
+        return "told"
+
+    __repr__ = __str__
+
+    def write(self, text):
+        self.n += 1
+
+
+class Named(Box):
+    def __str__(self):
+        return f"{self.name}: {self.n:>3}"
+
+
+class Failure(Exception):
+    n = 2
+
+    def __str__(self):
+        self.n += 1
+        return "failure"
+
+
+def counted(box):
+    def count(k):
+        box.n += 1
+        return k
+    return count
+
+
+#: Per case: what is called, for a box that it changes.
+THROUGH_LIBRARIES = {
+    "cached": lambda box: functools.lru_cache(maxsize=1)(counted(box)),
+    "cached_partial": lambda box: functools.partial(functools.lru_cache(maxsize=1)(counted(box))),
+    "vectorized": lambda box: np.vectorize(counted(box), otypes=[int]),
+    "held_in_a_list": lambda box: np.vectorize(functools.partial(max, key=counted(box)), otypes=[int], excluded={0, 1}),
+}
+
+
+@pytest.mark.parametrize("case", THROUGH_LIBRARIES)
+def test_library_objects_that_call_functions_of_the_user(case):
+    def make(compile):
+        box = Box()
+        call = THROUGH_LIBRARIES[case](box)
+
+        def program(x, k):
+            call(k, k) if case == "held_in_a_list" else call(k)
+            return x * box.n
+        return compile(program), box
+    check(make, [lambda k=k: (chainer.Variable(np.ones(2, "f")), k) for k in (1, 1, 2, 1)])
+
+
+def printed(x, box):
+    print(box)
+    return x * box.n
+
+
+def printed_in_a_list(x, box):
+    print([1, (box,)])
+    return x * box.n
+
+
+def logged(x, box):
+    logging.warning("%s", box)
+    return x * box.n
+
+
+def written(x, box):
+    print("a", file=box)
+    return x * box.n
+
+
+def of_an_error(x, box):
+    str(box)
+    return x * box.n
+
+
+@pytest.mark.parametrize("program, kind", [(printed, Told), (printed_in_a_list, Told), (logged, Told), (written, Told),
+                                           (of_an_error, Failure)])
+def test_texts_that_change_something(program, kind):
+    check(lambda compile: (compile(program), kind()), calls())
+
+
+def test_texts_that_change_nothing():
+    check(lambda compile: (compile(printed), Named()), calls(), strict=True)

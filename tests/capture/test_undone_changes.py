@@ -4,6 +4,7 @@ import itertools
 import types
 
 import chainer.functions as F
+import numpy as np
 import pytest
 from against_eager import check, variable
 
@@ -153,3 +154,76 @@ def test_undone(function):
             table.pop("z", None)
         return compile(function), [TABLE, ORDERED]
     check(make, CALLS, backend="numpy")
+
+
+def test_a_list_that_is_changed_back_after_it_was_stored():
+    def make(compile):
+        items, places = [1.0, 2.0], np.arange(3)
+
+        def program(x):
+            items.reverse()
+            if places[int(is_positive(x))] > 0:         # this may raise: the list is stored before
+                x = x * 2
+            items.reverse()
+            return x * 3
+        return compile(program), items
+    check(make, CALLS, compiled=True)
+
+
+def set_and_deleted(state):
+    state.extra = state.table["extra"] = 1
+    yield
+    del state.extra, state.table["extra"]
+
+
+def taken_and_put_back(state):
+    last, old, state.known = state.items.pop(), state.known, 5
+    yield
+    state.items.append(last)
+    state.known = old
+
+
+def turned_and_turned_back(state):
+    state.turning.rotate(1)
+    state.own.reverse()
+    yield
+    state.turning.rotate(-1)
+    state.own.reverse()
+
+
+class Own(list):
+    pass
+
+
+@pytest.mark.parametrize("changes, inside", [(set_and_deleted, False), (taken_and_put_back, False), (taken_and_put_back, True),
+                                             (turned_and_turned_back, False), (turned_and_turned_back, True)],
+                         ids=lambda item: getattr(item, "__name__", item))
+def test_changed_back_after_one_side_may_have_stored_it(changes, inside):
+    """Before a division that may fail, what is changed is stored: on one side of the decision only."""
+    def around(state, x):
+        change = changes(state)
+        next(change)
+        if is_positive(x):
+            x = x * (1 / float(F.max(x).array))
+        next(change, None)
+        return x * 2
+
+    def within(state, x):
+        if is_positive(x):
+            change = changes(state)
+            next(change)
+            x = x * (1 / float(F.max(x).array))
+            next(change, None)
+        return x * 2
+
+    def make(compile):
+        state = State()
+        program = compile(within if inside else around)
+        return (lambda x: program(state, x)), state
+    check(make, [*CALLS, lambda: (variable(2, 3, seed=3, low=-2, high=-1),)])
+
+
+class State:
+    def __init__(self):
+        self.known, self.table, self.items = 2, {"a": 1}, [1.0, 2.0]
+        self.turning, self.own = collections.deque([1.0, 2.0, 3.0]), Own([1.0, 2.0])
