@@ -146,6 +146,10 @@ class FreeSizes:
         return tuple([self._size(path, axis, {**{i: other[axis] for i, other in before.items()}, _NOW: n})
                       for axis, n in enumerate(shape)])
 
+    def note_length(self, source: Any, length: int) -> None:
+        """Note how many items a list of the caller's has that is read as it is; source: of its length."""
+        self.seen[source.path()] = length,
+
     def _size(self, path: Tuple, axis: int, sizes: Dict[int, int]) -> Size:
         member = self._member(path, axis)
         varies = len(set(sizes.values())) > _MOST_SIZES or member is not None

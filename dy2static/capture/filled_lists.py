@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from ..ir.dims import equal
 from ..ir.size_bounds import not_below
-from ..symbolic.lists import Items, StagedList
+from ..symbolic.list_items import Items
+from ..symbolic.lists import StagedList
 from ..symbolic.rollback import WHOLE
 from ..symbolic.sequences import Range
 from ..symbolic.slots import Slots

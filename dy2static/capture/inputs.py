@@ -1,7 +1,7 @@
 """What the caller brings, as values of the graph: Variables, arrays, numbers, texts and other objects, with their sources."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
 from typing import List as ListOf
 
 import chainer
@@ -9,16 +9,18 @@ import numpy as np
 
 from ..heap.naming import readable
 from ..ir.devices import device_of, is_gpu, kind_of
+from ..ir.dims import Size
 from ..ir.graph import Value
-from ..ir.types import Dynamic, List, Tensor, python_scalar, type_of
+from ..ir.types import Dynamic, List, Scalar, Tensor, python_scalar, type_of
 from ..record.guards import ArrayMatch, TypeMatch, VariableMatch
 from ..record.inputs import ArrayInput, Input, ListInput, NumberInput, ObjectInput, VariableInput
 from ..record.paths import Attribute, Source
 from ..runtime.devices import COMPILED
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText
+from ..symbolic.list_items import KINDS, Items, made_of
 from ..symbolic.list_lengths import Length
-from ..symbolic.lists import Items, StagedList
+from ..symbolic.lists import StagedList
 from ..symbolic.uninitialized import UninitializedParameter
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
@@ -74,17 +76,40 @@ class Inputs:
         variable.__dict__["source"] = source
         return variable
 
-    def array(self, real: np.ndarray, source: Source) -> SymbolicArray:
-        """The symbolic form of an array of the user's."""
+    def array(self, real: np.ndarray, source: Source, length: Optional[Source] = None) -> SymbolicArray:
+        """The symbolic form of an array of the user's.  length: the path of how many there are in the list that it is made of."""
         device = self._device(real)
         is_fixed = self.capture.deciding.is_fixed(source, real)
-        shape = self.capture.free_sizes.shape(source, real.shape, is_fixed)
+        free_sizes = self.capture.free_sizes
+        shape = free_sizes.shape(source, real.shape, is_fixed) if length is None else (
+            *free_sizes.shape(length, real.shape[:1], is_fixed), *real.shape[1:])
         self.capture.heap.guard(ArrayMatch(source, shape, real.dtype, device))
         array = SymbolicArray(self.capture, self._add(ArrayInput, Tensor(shape, real.dtype, device), source))
         if not is_gpu(device):                          # looking at contents would wait for the device
             self.capture.index_ranges.entered(array.now(), source, real)
             self.capture.deciding.entered(array.now(), source, real)
         return self.capture.array_writes.entered(array, source, real)
+
+    def note_length(self, source: Source, length: int) -> None:
+        """Note the length of a list of the user's that is read as it is.  source: of the length."""
+        self.capture.free_sizes.note_length(source, length)
+
+    def length(self, source: Source, length: int) -> Size:
+        """The length of a list of the user's: a symbol where it differs from call to call.  source: of the length."""
+        return self.capture.free_sizes.shape(source, (length,))[0]
+
+    def list_of_elements(self, source: Source, array: SymbolicArray, arrays: Callable[[Optional[str]], Any], kind: type,
+                         more: Sequence[Any]) -> StagedList:
+        """The items of a list of the user's, which are of one type, and more, as a new list of the graph.
+
+        array: that NumPy makes of the list; arrays: gives it with another dtype.
+        """
+        elem = python_scalar(KINDS[kind]) if kind in KINDS else Tensor(array.shape[1:], array.dtype) if kind is np.ndarray else \
+            Scalar("numpy", array.dtype)
+        made = StagedList(self.capture, [made_of(self.capture, arrays, elem)])
+        for item in more:
+            made.append(item)
+        return made
 
     def list_of_numbers(self, source: Source, more: Sequence[Any]) -> StagedList:
         """The items of a list of floats of the user's, of which there are some, and more, as a new list of the graph."""

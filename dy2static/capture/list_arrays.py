@@ -7,6 +7,7 @@ import numpy as np
 
 from ..heap.list_shadows import ShadowList
 from ..runtime.list_arrays import DTYPES
+from ..symbolic.list_functions import text_of
 from ..symbolic.lists import as_staged
 
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ def array_given(capture: Capture, function: Any, args: Tuple, kwargs: Mapping[st
     named = {**dict(zip(("dtype",), args[1:])), **kwargs}
     if len(args) > 2 or not named.keys() <= {"dtype"}:
         return args
-    text = _text_of(named.get("dtype"))
+    text = text_of(named.get("dtype"))
     array = args[0].array(text) if text in DTYPES else None
     return args if array is None else (capture.numpy.call(np.array, (array,), {}), *args[1:])
-
-
-def _text_of(dtype: Any) -> Any:
-    """What a dtype is called in paths."""
-    is_plain = isinstance(dtype, (str, np.dtype)) or type(dtype) is type and issubclass(dtype, (int, float, np.generic))
-    return None if dtype is None else np.dtype(dtype).str if is_plain else ""

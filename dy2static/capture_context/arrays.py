@@ -1,9 +1,11 @@
 """Arrays that are written in place."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Protocol, Tuple
+from typing import Any, Callable, Dict, List, Optional, Protocol, Tuple
 
+from ..errors import Location
 from ..ir.graph import Value
+from ..record.paths import Source
 from .values import SymbolicArray
 
 
@@ -40,9 +42,11 @@ class ArrayWrites(Protocol):
     """Writes into arrays.
 
     serial: the number of the newest array.  memories: what arrays share that are written.  views: which arrays are views of others.
+    written: the arrays of the user's that have been written.
     """
 
     serial: int
+    written: Dict[Source, Optional[Location]]
     memories: List[Any]
     views: Any
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
+from ..ir.dims import Size
 from ..ir.graph import Value
 from ..record.paths import Source
 from .values import StagedList, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicText, SymbolicVariable
@@ -18,14 +19,27 @@ class Inputs(Protocol):
     def variable(self, real: chainer.Variable, source: Source) -> SymbolicVariable:
         """The symbolic form of a Variable of the user's."""
 
-    def array(self, real: np.ndarray, source: Source) -> SymbolicArray:
-        """The symbolic form of an array of the user's."""
+    def array(self, real: np.ndarray, source: Source, length: Optional[Source] = None) -> SymbolicArray:
+        """The symbolic form of an array of the user's.  length: the path of how many there are in the list that it is made of."""
 
     def object(self, real: Any, source: Source) -> SymbolicObject:
         """The symbolic form of an object that only the host can use."""
 
     def unknown(self, source: Source) -> SymbolicObject:
         """What is at the end of a path, of which nothing is known, nor relied on."""
+
+    def note_length(self, source: Source, length: int) -> None:
+        """Note the length of a list of the user's that is read as it is."""
+
+    def length(self, source: Source, length: int) -> Size:
+        """The length of a list of the user's: a symbol where it differs from call to call."""
+
+    def list_of_elements(self, source: Source, array: SymbolicArray, arrays: Callable[[Optional[str]], Any], kind: type,
+                         more: Sequence[Any]) -> StagedList:
+        """The items of a list of the user's, which are of one type, and more, as a new list of the graph.
+
+        array: that NumPy makes of the list; arrays: with another dtype.
+        """
 
     def list_of_numbers(self, source: Source, more: Sequence[Any]) -> StagedList:
         """The items of a list of floats of the user's, and more, as a new list of the graph."""

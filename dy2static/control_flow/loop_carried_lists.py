@@ -6,9 +6,10 @@ from typing import Any, Dict, Iterable, List, Tuple
 from ..capture_context import CaptureContext
 from ..ir.graph import Value
 from ..ir.types import List as ListType
+from ..symbolic.list_items import Items
 from ..symbolic.list_kinds import is_list, kind_of
 from ..symbolic.list_lengths import Length
-from ..symbolic.lists import Contents, Items, StagedList, describe_item, symbolic_items
+from ..symbolic.lists import Contents, StagedList, describe_item, symbolic_items
 
 
 class ListSlot:

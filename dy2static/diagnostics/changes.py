@@ -201,11 +201,10 @@ class Varying(set):
         path = guard.source.path()
         if of_numbers or is_array:
             self._add(contents_path(path), list)
-        if not of_numbers or contents_path(path) in self._needed:
-            known = self._lengths.setdefault(path, set())
-            known.update((guard.expected, now))
-            if len(known) >= _LENGTHS_OF_ONE:
-                self.grown.add(path)
+        known = self._lengths.setdefault(path, set())
+        known.update((guard.expected, now))
+        if len(known) >= _LENGTHS_OF_ONE and (not of_numbers or contents_path(path) in self._needed):
+            self.grown.add(path)
 
     @contextlib.contextmanager
     def without_texts(self) -> Iterator[None]:
@@ -218,7 +217,12 @@ class Varying(set):
             self.update(texts)
             self.texts = texts
             raise
-        self._needed |= texts
+        self._needed |= {path for path in texts if not self._may_be_free(path)}
+
+    def _may_be_free(self, path: Tuple) -> bool:
+        """Whether this is of a list that has had too few lengths for its length to be free."""
+        lengths = next((known for of, known in self._lengths.items() if contents_path(of) == path), None)
+        return lengths is not None and len(lengths) < _LENGTHS_OF_ONE
 
 
 def _fixed_by(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Optional[Tuple]:

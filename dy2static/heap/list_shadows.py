@@ -4,6 +4,8 @@ from __future__ import annotations
 import collections
 from typing import Any, Dict, Iterator, List, Optional, Type
 
+import numpy as np
+
 from ..capture_context import Heap
 from ..record.guards import ItemTypesMatch, LengthMatch
 from ..record.paths import ArrayOfList, Item, Length, Source
@@ -64,19 +66,45 @@ class ShadowList(list):
         if self.whole:
             return
         self.whole = True
+        self.heap.capture.inputs.note_length(self.heap.source(Length, self.source), len(self.real))
         self.heap.guard(LengthMatch(self.source, len(self.real)))
         items = [self.heap.shadow(item, self.heap.source(Item, self.source, i)) for i, item in enumerate(self.real)]
         self.originals, self.before = items + self.originals[len(items):], items + self.before[len(items):]
         list.__setitem__(self, slice(len(items)), items)
 
     def numbers(self) -> Any:
-        """A list of the graph with the present items, if they are numbers and more or fewer from call to call; None otherwise."""
+        """A list of the graph with the present items, if these are more or fewer from call to call; None otherwise.
+
+        The items are numbers of one type, or arrays of one shape and dtype.
+        """
         source = self.source
-        if self.whole or not self.heap.has_varying_contents(source) or not holds_numbers(self.real):
+        if self.whole or not self.heap.has_varying_contents(source):
+            return None
+        more = list.__getitem__(self, slice(len(self.real), None))
+        inputs, is_of_floats = self.heap.capture.inputs, holds_numbers(self.real)
+        array = self._array_of_one_type()
+        if array is not None:
+            self.heap.guard(ItemTypesMatch(source, type(self.real[0])))
+            return inputs.list_of_elements(source, array, self._array, type(self.real[0]), more)
+        if not is_of_floats:
             return None
         self.heap.check_fresh()
         self.heap.guard(ItemTypesMatch(source, float))
-        return self.heap.capture.inputs.list_of_numbers(source, list.__getitem__(self, slice(len(self.real), None)))
+        return inputs.list_of_numbers(source, more)
+
+    def _array_of_one_type(self) -> Any:
+        """The array of a list of items of one type of which only the run knows how many there are; None otherwise."""
+        if type(self.real) is not list or len({*map(type, self.real)}) != 1 or not self._is_as_it_was():
+            return None
+        inputs, length = self.heap.capture.inputs, self.heap.source(Length, self.source)
+        is_free = type(inputs.length(length, len(self.real))) is not int
+        return self._array(None) if is_free else None
+
+    def _is_as_it_was(self) -> bool:
+        """Whether arrays in the list certainly hold what they held when the call began, when they are put together."""
+        capture = self.heap.capture
+        may_change = capture.array_writes.written or capture.staging.in_loop
+        return not may_change or not self.real or type(self.real[0]) is not np.ndarray
 
     def array(self, dtype: Optional[str]) -> Any:
         """The array of the present items, if they are numbers and more or fewer from call to call; None otherwise.
@@ -84,14 +112,18 @@ class ShadowList(list):
         dtype: text for it; None where NumPy chooses it.
         """
         is_as_given = not self.whole and list.__len__(self) == len(self.real)
-        if not is_as_given or not self.heap.has_varying_contents(self.source):
-            return None
+        is_input = is_as_given and self.heap.has_varying_contents(self.source) and self._is_as_it_was()
+        return self._array(dtype) if is_input else None
+
+    def _array(self, dtype: Optional[str]) -> Any:
+        """The array of the items that the real list has; None where NumPy makes none of numbers, or of arrays of one shape."""
         self.heap.check_fresh()
+        if not self._is_as_it_was():
+            self.heap.capture.abort("arrays of a list whose length differs from call to call are joined after one was written")
         if dtype not in self.arrays:
             array = array_of_list(self.real, dtype)
-            if array is None:
-                return None
-            self.arrays[dtype] = self.heap.capture.inputs.array(array, self.heap.source(ArrayOfList, self.source, dtype))
+            source, length = self.heap.source(ArrayOfList, self.source, dtype), self.heap.source(Length, self.source)
+            self.arrays[dtype] = None if array is None else self.heap.capture.inputs.array(array, source, length)
         return self.arrays[dtype]
 
     def length(self) -> Any:
@@ -100,7 +132,7 @@ class ShadowList(list):
             return list.__len__(self)
         self.heap.check_fresh()
         known = len(self.real)
-        for array in self.arrays.values():              # whose size is the same number
+        for array in [array for array in self.arrays.values() if array is not None]:     # whose size is the same number
             return array.shape[0] + (list.__len__(self) - known)
         return self.heap.shadow(known, self.heap.source(Length, self.source)) + (list.__len__(self) - known)
 

@@ -352,6 +352,12 @@ list_unstack: OpDef = declare(
         *_nothing(there)),
     onnx=forms.unstack,
 )
+
+#: The elements of an array of one axis as numbers: of Python's where ``elem`` is such, else of NumPy's.
+list_numbers: OpDef = declare(
+    "list_numbers", "x", {"elem": None}, kind="control", infer=lambda x, *, elem: List(elem),
+    numpy=lambda x, *, elem: list(x) if elem.kind == "numpy" else x.tolist(),
+)
 list_join: OpDef = declare(
     "list_join", "xs like", {"axis": 0}, kind="control", infer=lambda xs, like, *, axis: _need_tensor(like),
     numpy=_joined, asks_present=True, vjp=lambda g, y, xs, like, *, axis, present: (_unstacked(g, axis, present), None),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, Collection, Dict
+from typing import Any, Callable, Collection, Dict, Optional
 
 import chainer
 import chainer.functions as F
@@ -21,9 +21,11 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..runtime import dy
 from ..runtime.host_calls import EmptyCall, EmptyStack
+from ..runtime.list_arrays import DTYPES
 from ..threads.quiet import quiet
 from .known_texts import SymbolicText
-from .lists import Items, StagedList, symbolic_items, uneven_items
+from .list_items import Items
+from .lists import StagedList, symbolic_items, uneven_items
 from .sequences import PARTING, Parts, Rows
 from .sizes import Size
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -158,6 +160,9 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
     assert items is not None
     name = getattr(function, "__name__", "")
     known = getattr(np, name, None) is function and name in _LISTED and _KEYWORDS.issuperset(options)
+    given = _given_array(items, function, *rest, **options)
+    if given is not None:
+        return capture.numpy.call(function, (given, *rest), options)
     if items.kind == "py_float" and function in (np.array, np.asarray) and not _is_of_floats(*rest, **options):
         capture.abort("an array of ints is made of a list of floats whose length differs from call to call", because=items)
     counts_in_loop = capture.staging.in_loop and items.kind != "array"
@@ -178,6 +183,26 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
         array = SymbolicArray(capture, _array_of_numbers(items, "items"))
         return capture.numpy.call(function, (array, *rest), options)
     return dy.if_exp(items.length > 0, of_items, of_nothing)
+
+
+def _given_array(items: Items, function: Callable, *rest: Any, **options: Any) -> Any:
+    """The array that NumPy makes of items before a function gets it, where it is known as a whole; None elsewhere."""
+    name = getattr(function, "__name__", "")
+    if items.arrays is None or getattr(np, name, None) is not function or name not in _LISTED or not _KEYWORDS.issuperset(options):
+        return None
+    named = {**dict(zip(("dtype",), rest)), **options} if function in (np.array, np.asarray) else {}
+    text = text_of(named.get("dtype"))
+    if len(rest) > 1 and named or not (items.is_sure or text is not None and isinstance(items.elem, Scalar)):
+        return None                                     # of no items, NumPy makes an array of floats, or none
+    is_of_arrays = isinstance(items.elem, Tensor)
+    array = items.arrays(None if is_of_arrays else text) if is_of_arrays or text in DTYPES else None
+    return None if array is None else items.capture.numpy.call(np.array, (array,), {})
+
+
+def text_of(dtype: Any) -> Optional[str]:
+    """What a dtype is called in paths; "" for what is none that NumPy knows without asking."""
+    is_plain = isinstance(dtype, (str, np.dtype)) or type(dtype) is type and issubclass(dtype, (int, float, np.generic))
+    return None if dtype is None else np.dtype(dtype).str if is_plain else ""
 
 
 def _raise_like(function: Callable, rest: Any, named: Any) -> None:
@@ -244,6 +269,8 @@ def stacked(items: Items, axis: int, function: Callable, refuse: Any = None) -> 
     refuse: what becomes of no items; else they fail as the function does.
     """
     capture = items.capture
+    if items.arrays is not None and axis == 0 and items.is_sure and isinstance(items.elem, Tensor):
+        return capture.numpy.call(np.array, (items.arrays(None),), {}).now()
     capture.effects.store_writes()
     extent = _extent_of(capture.builder, items)
     capture.event("staged", function.__name__)

@@ -7,7 +7,8 @@ from ..capture_context import CaptureContext
 from ..ir.graph import Value
 from ..ir.types import List as ListType
 from ..ir.types import python_scalar
-from .lists import Contents, Items, StagedList, describe_item, symbolic_items
+from .list_items import ITEMS, Items
+from .lists import Contents, StagedList, describe_item, symbolic_items
 from .sequences import Parts
 from .values import SymbolicVariable
 
@@ -34,7 +35,7 @@ def kind_of(capture: CaptureContext, sides: Sequence[Any]) -> Items:
     found: Optional[Items] = None
     for side in sides:
         for item in side.items if type(side) is Contents else ():
-            part = item if type(item) is Items else describe_item(capture, item)
+            part = item if type(item) in ITEMS else describe_item(capture, item)
             if found is None:
                 found = Items(capture, Value(ListType(part.elem), "items"), part.kind, part.requires_grad, part.connected,
                               part.uncertain, part.origins, part.is_new, part.has_leaves)

@@ -4,141 +4,20 @@ Then the list object stays what it is, and holds one `Items`: what the graph kno
 """
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Iterable, Optional
 
 from ..capture_context import CaptureContext
 from ..heap.list_shadows import ShadowList, load_other
 from ..heap.right_operands import added, adds_itself
-from ..ir.dims import Size, equal
-from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.size_bounds import is_positive, not_below
 from ..ir.types import Type
 from .kinds import describe, number_kind
 from .list_holding import Holding
-from .list_lengths import END, Length, is_end, together
+from .list_items import ITEMS, Items, number_value
+from .list_lengths import Length, together
 from .list_methods import refuse_methods
 from .uneven import Uneven, may_follow
-from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
-
-
-class Items:
-    """The contents of a list of which the length is not known: a value of the graph, and what its items are.
-
-    kind: "variable", "array", or that of Python numbers.  requires_grad, connected: of some item.  uncertain: items
-    differ in that.  origins: Variables made in the function that are in the list.  is_new: there are no others.
-    has_leaves: some require a gradient and have no creator.  count: the number of items, as a `Length` and how many more.
-    """
-
-    def __init__(self, capture: CaptureContext, value: Value, kind: str, requires_grad: bool = False, connected: bool = False,
-                 uncertain: bool = False, origins: Optional[Dict[int, Any]] = None, is_new: bool = True, has_leaves: bool = False):
-        self.capture, self.value, self.kind = capture, value, kind
-        self.requires_grad, self.connected, self.uncertain = requires_grad, connected, uncertain
-        self.origins, self.is_new, self.has_leaves = dict(origins or {}), is_new, has_leaves
-        self.decision = capture.staging.path.decision
-        self.count: Tuple[Length, int] = (Length(), 0)
-
-    @property
-    def elem(self) -> Type:
-        """The type of one item."""
-        return self.value.type.elem
-
-    def replaced(self, value: Value, **changes: Any) -> "Items":
-        """Items like these with another value."""
-        names = ("requires_grad", "connected", "uncertain", "origins", "is_new", "has_leaves")
-        parts = {name: getattr(self, name) for name in names}
-        made = Items(self.capture, value, self.kind, **{**parts, **changes})
-        made.decision = self.decision or made.decision
-        return made
-
-    def counted(self, length: Length, more: int) -> "Items":
-        """These items, of which it is now known how many they are."""
-        self.count = length, more
-        return self
-
-    def joined(self, other: "Items", value: Value) -> "Items":
-        """The items of this list or of the other one, or of both."""
-        differ = self.requires_grad != other.requires_grad
-        return self.replaced(value, requires_grad=self.requires_grad or other.requires_grad,
-                             connected=self.connected or other.connected,
-                             uncertain=self.uncertain or other.uncertain or differ,
-                             origins={**self.origins, **other.origins}, is_new=self.is_new and other.is_new,
-                             has_leaves=self.has_leaves or other.has_leaves)
-
-    @property
-    def size(self) -> Optional[Size]:
-        """How many items there are, by the sizes of arrays; None where that is not known."""
-        length, more = self.count
-        return None if length.size is None else length.size + more
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether there is certainly an item."""
-        return self.count[1] > 0 or self.size is not None and is_positive(self.size)
-
-    @property
-    def length(self) -> SymbolicScalar:
-        """The number of items, a number of the graph."""
-        value, = self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")
-        if self.size is not None:
-            self.capture.dimensions[value] = self.size
-        return self.capture.wrap(value)
-
-    def item(self, index: Any) -> Any:
-        """One item; a run raises IndexError where there is none."""
-        capture = self.capture
-        if type(index) is slice:
-            return StagedList(capture, [self.part(index)])
-        if number_kind(index) not in ("py_int", "py_bool"):
-            capture.abort(f"a list whose length depends on array values is indexed by {describe(index)}")
-        if not self._has(index):
-            capture.effects.store_writes()
-        attrs = {"is_last": type(index) is int and index == -1}
-        value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), attrs, name="item")
-        below = capture.index_ranges.places.get(getattr(index, "value", None))
-        if below is not None and self.size is not None and equal(self.size, below):
-            capture.index_ranges.reaching.add(value)
-        return self.wrapped(value)
-
-    def _has(self, index: Any) -> bool:
-        """Whether there is certainly an item at a place."""
-        size = self.size
-        if size is None:
-            return type(index) is int and index in (0, -1) and self.is_sure
-        if type(index) is int:
-            return not_below(size, index + 1 if index >= 0 else -index)
-        below = self.capture.index_ranges.places.get(getattr(index, "value", None))
-        return below is not None and not_below(size, below)
-
-    def part(self, span: slice) -> "Items":
-        """The items of a slice."""
-        capture, step = self.capture, 1 if span.step is None else span.step
-        if type(step) is not int or step == 0 or any(x is not None and number_kind(x) not in ("py_int", "py_bool")
-                                                     for x in (span.start, span.stop)):
-            capture.abort("a list whose length depends on array values is sliced by what is no whole number")
-        ends = (0, END) if step > 0 else (END, -END)
-        bounds = [number_value(capture, end if given is None else given) for given, end in zip((span.start, span.stop), ends)]
-        is_whole = span.start is None and span.stop is None and abs(step) == 1
-        attrs = {"step": step, "is_whole": is_whole}
-        made = self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), attrs, name="items")[0])
-        if is_whole:
-            return made.counted(*self.count)
-        return made.counted(Length(), 1) if self.is_sure and is_end(span) else made
-
-    def wrapped(self, value: Value) -> Any:
-        """An item that is this value of the graph."""
-        if self.kind not in ("variable", "array"):
-            return self.capture.wrap(value)
-        array = SymbolicArray(self.capture, value)
-        array.shared = "kept"
-        if self.kind == "array":
-            return array
-        made = SymbolicVariable(self.capture, array, self.requires_grad, self.connected)
-        made.__dict__.update(origins=self.origins, uncertain=self.uncertain, decision=self.decision)
-        if not self.is_new:                             # it may be a Variable that was there before
-            made.__dict__["elsewhere"] = True
-            self.capture.grad_state.join(made, (), known=False)
-        return made
+from .values import SymbolicArray, SymbolicVariable
 
 
 class Contents:
@@ -150,7 +29,7 @@ class Contents:
     @property
     def symbolic(self) -> Optional[Items]:
         """The `Items`, if the length is not known."""
-        return self.items[0] if len(self.items) == 1 and type(self.items[0]) is Items else None
+        return self.items[0] if len(self.items) == 1 and type(self.items[0]) in ITEMS else None
 
     def same(self, other: Any) -> bool:
         """Whether both hold the same objects in the same order."""
@@ -204,13 +83,6 @@ def describe_item(capture: CaptureContext, item: Any) -> Single:
                   item.requires_grad and not item.connected)
 
 
-def number_value(capture: CaptureContext, number: Any) -> Value:
-    """A number as a value of the graph."""
-    if type(number) is SymbolicScalar:
-        return number.value
-    return capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0]
-
-
 def refuse_mixed(capture: CaptureContext, items: Items, other: Items) -> None:
     """Stop: a list of the graph holds items of one type."""
     capture.abort(f"a list whose length depends on array values holds {items.kind} {items.elem} and {other.kind} {other.elem}",
@@ -234,7 +106,7 @@ class StagedList(Holding):
         first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
         if type(first) is Uneven:
             refuse_mixed(self.capture, first.items, describe_item(self.capture, first.rest[0]))
-        return first if type(first) is Items else None
+        return first if type(first) in ITEMS else None
 
     @property
     def is_plain(self) -> bool:
@@ -348,7 +220,7 @@ class StagedList(Holding):
             return found
         items = self.symbolic
         if items is not None:
-            return items.item(index)
+            return StagedList(self.capture, [items.part(index)]) if type(index) is slice else items.item(index)
         found = NotImplemented if type(index) in (int, slice) else self.capture.assigned_items.get(self, index)
         return list.__getitem__(self, index) if found is NotImplemented else found
 

@@ -17,7 +17,8 @@ from .array_or_variable import ArrayOrVariable
 from .contents import assign, assign_key, container_of, contents_of, insides_of, is_iterator, is_namespace, is_reordered, same
 from .kept_gradients import KeptGradient
 from .kinds import ABSENT
-from .lists import Contents, Items, StagedList
+from .list_items import Items
+from .lists import Contents, StagedList
 from .memories import Memory
 from .sequences import Parts
 from .slots import Slots

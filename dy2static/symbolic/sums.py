@@ -10,7 +10,8 @@ from ..runtime import dy
 from .iterators import parts_of
 from .kinds import number_kind
 from .list_functions import called
-from .lists import Items, StagedList, symbolic_items
+from .list_items import Items
+from .lists import StagedList, symbolic_items
 from .values import SymbolicScalar
 
 #: Whether ``sum`` of floats is more exact than additions.

@@ -199,7 +199,7 @@ def test_one_program_for_arrays_of_all_lengths(name):
     step = dy2static.to_static(getattr(Words(), name), strict=True)
     for make in words_of(range(2, 30)):
         step(*make())
-    assert step.cache_info().captures == 4 and step.cache_info().fallbacks == 0
+    assert step.cache_info().captures == 3 and step.cache_info().fallbacks == 0
 
 
 def test_saved_program_makes_arrays_of_lists(tmp_path):
@@ -228,3 +228,72 @@ def test_gradients_that_need_nothing_of_a_loop_that_may_raise():
         loss.backward()
         assert (float(loss.array), y.grad.tolist()) == (6 + 1.5 * count, [2, 2, 2])
     assert static.cache_info().captures == 3
+
+
+class Episodes(chainer.Chain):
+    """What is made of lists of steps, as many as an episode has."""
+
+    def __init__(self):
+        super().__init__()
+        self.buffer, self.last = np.zeros(3, "f"), None
+        with self.init_scope():
+            self.layer = chainer.links.Linear(3, 2, initialW=np.random.RandomState(0).rand(2, 3).astype("f"))
+
+    def returns(self, states, actions, rewards):
+        total, found = 0.0, []
+        for reward in reversed(rewards):
+            total = reward + 0.9 * total
+            found.insert(0, total)
+        chosen = F.select_item(F.log_softmax(self.layer(np.stack(states))), np.array(actions, "i"))
+        return F.sum(chosen * np.array(found, np.float32))
+
+    def pairs(self, states, actions, rewards):
+        joined = F.stack(states[1:]) - np.asarray(states[:-1], dtype="f")
+        return F.sum(self.layer(joined)) * np.array(actions[1:], "i").sum(), len(states), np.concatenate(states[::-1])
+
+    def numbers(self, states, actions, rewards):
+        total = F.sum(self.layer.W)
+        for number, action in enumerate(actions):
+            total = total * 0.9 + action * number
+        return total, max(actions), np.mean(actions), [action + 1 for action in actions][-1], np.array(actions[2:4])
+
+    def kept(self, states, actions, rewards):
+        self.last = states[-1]
+        return F.sum(self.layer(np.stack(states))), states[0], states[1] is self.buffer, list(states)
+
+    def written(self, states, actions, rewards):
+        first, some = np.stack(states), states[1:]
+        self.buffer += 1
+        return F.sum(self.layer(first)), np.stack(states), np.stack(some)
+
+
+def episodes(name):
+    def build(compile):
+        model = Episodes()
+        return compile(getattr(model, name)), [model]
+    return build
+
+
+def steps_of(model, length, seed):
+    random = np.random.RandomState(seed)
+    states = [random.rand(3).astype("f") for _ in range(length)]
+    if seed % 2 and length > 1:
+        states[1] = model.buffer
+    return states, random.randint(0, 2, length).tolist(), random.rand(length).tolist()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("name", ["returns", "pairs", "numbers", "kept", "written"])
+def test_lists_of_any_length(name, backend):
+    def build(compile):
+        step, (model,) = episodes(name)(compile)
+        return lambda length, seed: step(*steps_of(model, length, seed)), [model]
+    against_eager.check(build, [lambda n=n, k=k: (n, k) for k, n in enumerate((4, 5, 7, 6, 1, 9, 2, 3))], backend=backend)
+
+
+@pytest.mark.parametrize("name", ["returns", "pairs"])
+def test_one_program_for_episodes_of_all_lengths(name):
+    step, (model,) = episodes(name)(dy2static.to_static(strict=True))
+    for length in range(4, 24):
+        step(*steps_of(model, length, length))
+    assert step.cache_info().captures == 3

@@ -266,7 +266,7 @@ def _stack(emitter: Emitter, node: Node) -> None:
 
 
 def _unstack(emitter: Emitter, node: Node) -> None:
-    (value,), (x, *there), axis = node.outputs, node.inputs, node.attrs["axis"]
+    (value,), (x, *there), axis = node.outputs, node.inputs, node.attrs.get("axis", 0)
     name = emitter.local(value)
     _call(emitter, node, f"dy_list_of(&{emitter.storages}, {x.shape[axis]}, {nbytes(value.type)})")
     source = _in_order(emitter.place(x), axis)
@@ -293,7 +293,7 @@ LISTS: Dict[str, Rule] = {
     "list_part": _part, "list_alone": _alone, "list_rest": _rest, "list_last": _last, "list_as_last": _as_last,
     "list_grown": _one_more, "list_put": _put, "list_taken": _taken, "list_add": _add, "list_stack": _stack,
     "list_array": _stack, "list_slice": _slice, "list_extend": _extend,
-    "list_unstack": _unstack, "list_join": _join, "list_has": _has, "list_has_any": _has_any}
+    "list_unstack": _unstack, "list_numbers": _unstack, "list_join": _join, "list_has": _has, "list_has_any": _has_any}
 
 #: Those that NumPy computes where Python stands behind: their gradients are not written in C.
 _STANDALONE = ("list_slice", "list_extend")
