@@ -18,6 +18,7 @@ from ..symbolic.patches import REPLACEMENTS
 from ..symbolic.values import SymbolicScalar
 from .array_gradients import array_gradients as gradients_of_arrays
 from .classes import TEXT
+from .crf_calls import FIELDS
 from .devices import DEVICE_HANDLERS
 from .entered_reporters import REPORTER_HANDLERS
 from .exit_stacks import EXIT_STACK_HANDLERS
@@ -112,7 +113,7 @@ HANDLERS: Dict[Any, Callable] = {
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
-HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT, **STATE_HANDLERS, **OF_SEQUENCES})
+HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT, **FIELDS, **STATE_HANDLERS, **OF_SEQUENCES})
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: _refuse("what becomes of warnings is changed")
                  for function in (warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)})

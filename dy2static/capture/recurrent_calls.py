@@ -108,10 +108,10 @@ _CELLS: Dict[Callable, _Cell] = {
 
 def _n_step(calls: Calls, function: Callable, link: Any, hs: Any, xs: Any, **kwargs: Any) -> Any:
     """What a link gives for initial states, which may be None, and sequences: the last states, and a list of sequences."""
-    sequences = _sequences(xs)
+    sequences = sequences_of(xs)
     if sequences is not None and not kwargs and not chainer.is_debug():
         cell = _CELLS.get(getattr(link.rnn, "__func__", None))
-        if cell is not None and _stands(cell.function):
+        if cell is not None and stands(cell.function):
             network = _Network(calls, link, cell, sequences)
             states = [calls.callee(link.init_hx)(sequences) if h is None else h for h in hs]
             if network.fits(states):
@@ -121,18 +121,19 @@ def _n_step(calls: Calls, function: Callable, link: Any, hs: Any, xs: Any, **kwa
     return calls.capture.functions.staged(function)(link, hs, xs, **kwargs)
 
 
-def _stands(function: Callable) -> bool:
+def stands(function: Callable) -> bool:
     """Whether the name by which links call a function of Chainer's has not been given to another one."""
     return vars(sys.modules[function.__module__]).get(function.__name__) is function
 
 
-def _sequences(xs: Any) -> Optional[List[Any]]:
+def sequences_of(xs: Any, ndim: int = 2) -> Optional[List[Any]]:
     """The sequences, where only the run knows the length of one; None for anything that Chainer may not take."""
     if not isinstance(xs, (list, tuple)) or type(xs) is StagedList and xs.symbolic is not None:
         return None
     found = list(xs)
-    fits = found and all(isinstance(x, (SymbolicVariable, SymbolicArray)) and len(x.shape) == 2 and less(0, x.shape[0]) and
-                         type(x.shape[1]) is int and (x.shape[1], x.dtype) == (found[0].shape[1], found[0].dtype) for x in found)
+    fits = found and all(isinstance(x, (SymbolicVariable, SymbolicArray)) and len(x.shape) == ndim and less(0, x.shape[0]) and
+                         all(type(n) is int for n in x.shape[1:]) and
+                         (x.shape[1:], x.dtype) == (found[0].shape[1:], found[0].dtype) for x in found)
     return found if fits and any(isinstance(x.shape[0], Dim) for x in found) else None
 
 

@@ -68,16 +68,21 @@ class Loops:
              stop: Optional[Callable[..., Any]]) -> Tuple:
         """``for`` over something of which only the run knows the length: a ``while`` over the places.
 
-        A last step that is another one than the others comes behind that loop.
+        A last step that is another one than the others comes behind that loop, or before it, where the loop goes backwards.
         """
+        lead = sequence.lead() if isinstance(sequence, Parts) else None
+        if lead is not None:
+            first, others = lead
+            state = _step_of(first, body, state, names, stop)
+            if others is not None:
+                state = self.for_(others, body, state, names, stop)
+            sequence.lead()                             # which stops where a list has changed
+            return state
         found = self._split(sequence)
         if found is not None:
             whole, last = found
             state = state if whole is None else self.for_(whole, body, state, names, stop)
-            if stop is None:
-                state = body(last, *state)
-            else:
-                state = dy.cond(dy.not_(stop(*state)), functools.partial(body, last), _unchanged, state, names=names)
+            state = _step_of(last, body, state, names, stop)
             if type(sequence) is StagedList and (self._split(sequence) or (None, None))[1] is not last:
                 self.capture.abort("a list changes while a loop goes over it")
             if isinstance(sequence, Parts) and sequence.over:
@@ -362,6 +367,13 @@ def _contents(test: Callable) -> List[Any]:
     sequence = test.args[0]                             # type: ignore[attr-defined]
     found = [symbolic_items(each) for each in (sequence.over if isinstance(sequence, Parts) else (sequence,))]
     return [items and items.value for items in found]
+
+
+def _step_of(item: Any, body: Callable, state: Tuple, names: Sequence[str], stop: Optional[Callable[..., Any]]) -> Tuple:
+    """The state after the body has run for an item, unless the loop has ended before."""
+    if stop is None:
+        return body(item, *state)       # type: ignore[no-any-return]
+    return dy.cond(dy.not_(stop(*state)), functools.partial(body, item), _unchanged, state, names=names)
 
 
 def _unchanged(*state: Any) -> Tuple:

@@ -76,7 +76,7 @@ class Known(Parts):
 def parts_of(capture: CaptureContext, item: Any, is_fixed: bool = False) -> Optional[Parts]:
     """The item as a sequence of a length that is not known, lists among these; None for anything else."""
     item = as_staged(item)
-    uneven = None if is_fixed else uneven_items(item)
+    uneven = uneven_items(item)
     if uneven is not None:
         return UnevenParts(item, uneven)
     return sequence_of(capture, item) if symbolic_items(item) is None else ListParts(item, is_fixed)

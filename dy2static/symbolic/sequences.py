@@ -39,6 +39,10 @@ class Parts:
         """
         return None
 
+    def lead(self) -> "Optional[Tuple[Any, Optional[Parts]]]":
+        """The first item, if that is another step of a range than the others, and all others; None otherwise."""
+        return None
+
     @property
     def steps(self) -> Dict[str, int]:
         """The symbols of sizes of which it should be known whether they are multiples of the step of a range, with that step."""
@@ -202,6 +206,13 @@ class Numbered(Parts):
             return None, (self.start, last)
         return Numbered(self.capture, whole, self.start), (whole.length + self.start, last)
 
+    def lead(self) -> Optional[Tuple[Any, Optional[Parts]]]:
+        found = self.parts.lead()
+        if found is None:
+            return None
+        first, others = found
+        return (self.start, first), None if others is None else Numbered(self.capture, others, self.start + 1)
+
     @property
     def steps(self) -> Dict[str, int]:
         return self.parts.steps         # type: ignore[no-any-return]
@@ -217,6 +228,13 @@ class Backwards(Parts):
 
     def __init__(self, capture: CaptureContext, parts: Any):
         self.capture, self.parts, self.length, self.over = capture, parts, parts.length, parts.over
+
+    def lead(self) -> Optional[Tuple[Any, Optional[Parts]]]:
+        found = self.parts.split()
+        if found is None:
+            return None
+        whole, last = found
+        return last, None if whole is None else Backwards(self.capture, whole)
 
     def __getitem__(self, place: Any) -> Any:
         found = self.length - 1 - place

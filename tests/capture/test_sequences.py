@@ -82,6 +82,40 @@ def test_layers_draw_as_chainer_does(name):
         compared(network(name, layers=2), [(sequences(lengths),) for lengths in LENGTHS[:2]])
 
 
+def field(xs_of, reduce="mean"):
+    """A conditional random field whose loss, best labels and their scores are given; some transitions are forbidden."""
+    def make():
+        np.random.seed(0)
+        model = L.CRF1d(3, initial_cost=chainer.initializers.Normal())
+        model.cost.array[1, 2] = -1e10
+
+        def run(xs, ts):
+            loss = model(xs_of(xs), ts, reduce=reduce, transpose=True)
+            scores, labels = model.argmax(xs_of(xs), transpose=True)
+            return (F.sum(loss * np.arange(1, 1 + loss.size, dtype="f").reshape(loss.shape)) + F.sum(scores ** 2), loss, scores,
+                    *map(chainer.Variable, labels))
+        return run, model
+    return make
+
+
+@pytest.mark.parametrize("reduce, backend", [("mean", "numpy"), ("no", "numpy"), ("mean", "c")])
+def test_conditional_random_fields(reduce, backend):
+    calls = [(sequences(lengths), [np.arange(n, dtype="i") % 3 for n in lengths]) for lengths in LENGTHS]
+    function = compared(field(lambda xs: [F.sin(x) for x in xs], reduce), calls, backend if compiler.available() else "numpy")
+    assert function.stats()["captures"] == 1
+
+
+def test_conditional_random_fields_with_labels_that_do_not_fit():
+    _, model = field(list)()
+    loss = to_static(lambda xs, ts: model(xs, ts, transpose=True), backend="numpy")
+    xs = [chainer.Variable(x) for x in sequences(LENGTHS[0])]
+    for ts in ([np.zeros(n + 1, "i") for n in LENGTHS[0]], [np.zeros(n, "f") for n in LENGTHS[0]]):
+        with pytest.raises(Exception) as expected:
+            model(xs, ts, transpose=True)
+        with pytest.raises(type(expected.value)):
+            loss(xs, ts)
+
+
 @pytest.mark.skipif(not compiler.available(), reason="no C compiler")
 def test_native_code():
     function = compared(network("NStepBiLSTM"), [(sequences(lengths),) for lengths in LENGTHS], backend="c")

@@ -245,7 +245,30 @@ def grown_meanwhile(x, y):
     return total, len(parts)
 
 
-@pytest.mark.parametrize("function, count", [(together, 5), (grown_meanwhile, None)])
+def backwards(x, y):
+    parts, total = [x[i:i + STEP] for i in range(0, len(x), STEP)], 0.0
+    for k, a in enumerate(reversed(parts)):
+        total = total * 0.5 + float(a.sum()) * k
+        if total > 9:
+            break
+    parts.append(y[:1])
+    for a in reversed(parts):
+        total = total * 0.5 - float(a.max())
+        if total < -1:
+            break
+    return total, len(parts)
+
+
+def grown_meanwhile_backwards(x, y):
+    parts, total = [x[i:i + STEP] for i in range(0, len(x), STEP)], 0.0
+    for a in reversed(parts):
+        total = total + float(a.sum())
+        if len(parts) < 9:
+            parts.append(y[:1])
+    return total, len(parts)
+
+
+@pytest.mark.parametrize("function, count", [(together, 5), (backwards, 5), (grown_meanwhile, None), (grown_meanwhile_backwards, None)])
 def test_parts_beside_others_and_numbers(function, count):
     static = to_static(function, backend="numpy")
     for n in SIZES:
