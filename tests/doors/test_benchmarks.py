@@ -63,8 +63,8 @@ def test_whole_steps_compute_the_same(cell):
 
 
 @pytest.mark.parametrize("package, cell", [
-    (package, cell) for package, cell in rounds.cells_of(["nets", "further"])
-    if cell in ("Graph.train", "BERT.train") or not cell.endswith(("train", "lists")) and not cell.startswith("Tagger")])
+    (package, cell) for package, cell in [*rounds.cells_of(["nets", "further"]), ("recent", "Text.train"), ("recent", "ViT.infer")]
+    if cell in ("Graph.train", "BERT.train", "Text.train") or not cell.endswith(("train", "lists")) and not cell.startswith("Tagger")])
 def test_networks_compute_the_same(package, cell):
     """Those that capture quickly; the program compares the numbers of all of them."""
     networks, workloads = [importlib.import_module(f"{package}.{name}") for name in ("in_chainer", "workloads")]
