@@ -97,8 +97,9 @@ class ShadowList(list):
         if type(self.real) is not list or len({*map(type, self.real)}) != 1 or not self._is_as_it_was():
             return None
         inputs, length = self.heap.capture.inputs, self.heap.source(Length, self.source)
-        is_free = type(inputs.length(length, len(self.real))) is not int
-        return self._array(None) if is_free else None
+        array = self._array(None) if type(inputs.length(length, len(self.real))) is not int else None
+        is_of_floats = array is not None and type(self.real[0]) is int and array.dtype.kind == "f"      # as ints may be too large
+        return None if is_of_floats else array
 
     def _is_as_it_was(self) -> bool:
         """Whether arrays in the list certainly hold what they held when the call began, when they are put together."""

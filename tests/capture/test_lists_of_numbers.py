@@ -297,3 +297,16 @@ def test_one_program_for_episodes_of_all_lengths(name):
     for length in range(4, 24):
         step(*steps_of(model, length, length))
     assert step.cache_info().captures == 3
+
+
+def test_ints_that_an_array_has_as_floats():
+    def f(xs, y):
+        total = 0
+        for x in xs:
+            total = total + x
+        return y * 2, total, xs[-1], max(xs)
+
+    static, y = dy2static.to_static(f), chainer.Variable(np.ones(2, "f"))
+    for xs in ([1, 2, 3], [1, 2], [4, 5, 6, 7], [1] * 5, [2 ** 63, 1, 1], [3, 4]):
+        _, *numbers = static(xs, y)
+        assert numbers == [sum(xs), xs[-1], max(xs)] and {*map(type, numbers)} == {int}
