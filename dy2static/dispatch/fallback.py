@@ -15,7 +15,7 @@ from ..runtime.traceback import calls_as_written
 #: Calls whose parts did too little are divided again after so many that ran eagerly, then after twice as many, and so on.
 _FIRST_PATIENCE = 8
 
-#: So many calls may raise one after the other, each of which is captured; then twice as many run eagerly each time.
+#: So many calls may raise the same error one after the other, each of which is captured; then twice as many run eagerly each time.
 _MOST_RAISED = 3
 
 #: No more calls than these run eagerly before one is captured again.
@@ -26,7 +26,7 @@ class Fallback:
     """What runs eagerly of the calls of one function.
 
     refused: per signature, why.  count: how many calls ran eagerly.  expects_error: whether the last calls for which there was no
-    program have raised, all of them: then the next ones are not captured, until one does not raise, or there were many.
+    program have all raised the same error: then the next ones are not captured, until one does not raise, or there were many.
     is_part: whether it is a part of another function, which tells the user.
     """
 
@@ -37,6 +37,7 @@ class Fallback:
         self._idle: Dict[Tuple, Tuple[int, int]] = {}   # after how many more calls parts are tried again, and of how many
         self._warned: Dict[str, object] = {}
         self._raised = self._left = 0
+        self._kind: Optional[Tuple] = None              # of the errors of these
 
     def clear(self) -> None:
         """Forget why calls were refused."""
@@ -114,7 +115,8 @@ class Fallback:
 
         Else it gives the result, and the error as what stopped the capture.
         """
-        self._raised += 1
+        kind = type(error), error_location(error)
+        self._raised, self._kind = (self._raised + 1 if kind == self._kind else 1), kind
         checks_each = self.options.strict or self.options.input_spec        # which say so of the first call that differs
         if self._raised >= _MOST_RAISED and not checks_each:
             self._left = min(1 << self._raised, _LONGEST_PATIENCE)
