@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
+import chainer
+
 from ..heap.object_shadows import ShadowBase
 from ..heap.objects import real_class
 from ..heap.ownership import is_library, is_library_class
@@ -50,6 +52,8 @@ def may_run_for_text(capture: Capture, function: Any, given: Sequence[Any], kwar
 
     Streams and handlers of logs that stand behind ``sys.stdout`` and loggers, and reporters, are not looked at.
     """
+    if function is chainer.report:                      # which makes no text
+        return False
     if function is print and _is_users(capture, kwargs.get("file")):
         return True
     return any(_changes_in_text(capture, item, _DEPTH) for item in given)

@@ -68,8 +68,9 @@ class Fallback:
     def run_expecting(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """A call that is expected to raise as the ones before it did; if it does not, the next ones are captured again."""
         self._left -= 1
-        result = self.run(args, kwargs)
+        result = self.function(*args, **kwargs)
         self.not_raised()
+        self.count += 1
         return result
 
     def not_raised(self) -> None:
