@@ -125,21 +125,26 @@ def forms(specs: Sequence[Any]) -> List[Form]:
 def sizes_of(sharing: Sharing, small: Sequence[int] = (1,)) -> Iterator[Dict[int, int]]:
     """Numbers for the sizes: all free first, then, since a free size is two or more, some of them one, or another small number.
 
-    Where there are many, those of axes of one number are small together: as the first axes are in a batch of one.
+    Where there are many, those of axes of one number are small together, as the first axes are in a batch of one; and only of a
+    few is one 1 where another is 0.
     """
     groups = sorted(set(sharing.values()))
     yield {group: group + 2 for group in groups}
     first = {group: min(axis for (_, axis), other in sharing.items() if other == group) for group in groups}
     together = {group: group if len(groups) <= MOST_ALONE_SMALL else first[group] for group in groups}
     several = sorted(set(together.values()))[:MOST_ALONE_SMALL]
-    for number, are_small in itertools.product(small, itertools.product((False, True), repeat=len(several))):
-        if any(are_small):
-            is_small = dict(zip(several, are_small))
-            yield {group: number if is_small.get(together[group]) else group + 2 for group in groups}
+    for numbers in itertools.product((None, *small), repeat=len(several)):
+        given = {number for number in numbers if number is not None}
+        if given and (len(given) == 1 or len(several) <= _MOST_MIXED):
+            chosen = dict(zip(several, numbers))
+            sizes = {group: chosen.get(together[group]) for group in groups}
+            yield {group: group + 2 if size is None else size for group, size in sizes.items()}
 
 
 #: Of so many sizes, each is also small by itself.
 MOST_ALONE_SMALL = 3
+#: Of so many sizes, each is any of the small numbers, whatever the others are.
+_MOST_MIXED = 2
 
 
 def larger_sizes_of(sharing: Sharing) -> List[List[Dict[int, int]]]:

@@ -105,6 +105,11 @@ class SaveError(Dy2StaticError, ValueError):
 
     code = "D2S501"
 
+    @property
+    def reason(self) -> str:
+        """The message in one line, with the place."""
+        return f"{self.args[0]}{f' ({self.at})' if self.at is not None else ''}"
+
 
 class LoadError(Dy2StaticError, ValueError):
     """A folder holds no valid saved model: it is damaged, or has an unknown version.  No code of it was run."""

@@ -101,8 +101,8 @@ def _unbiased(array: Any, rest: Any, value: Value, m: Any) -> Any:
 
 
 def _axes(node: Any, x: Value, gamma: Value) -> Optional[Tuple[int, ...]]:
-    """The axes of `x` over which it is normalised; None for what is left to Chainer: nothing at all, or one channel."""
-    if not is_number(node.eps) or gamma.ndim == 0 or not are_there(x, gamma):
+    """The axes of `x` over which it is normalised; None for what is left to Chainer: no channels, or one number for all."""
+    if not is_number(node.eps) or gamma.ndim == 0 or not are_there(gamma):
         return None
     return tuple(_batch._compute_axis(x.ndim, gamma.ndim, node.axis))
 

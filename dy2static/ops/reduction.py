@@ -14,7 +14,7 @@ from .comparison import equal, mask
 from .elementwise import exp, log
 from .movement import reshape
 from .onnx_forms import reductions
-from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, of_floats, reduced, result_dtype
+from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, of_filled_floats, of_floats, reduced, result_dtype
 from .scalar import dimension, size_as_number
 
 _REDUCE = (sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=(0, -1)),
@@ -152,7 +152,7 @@ def _softmax_steps(x: Value, *, axis: int) -> Value:
 
 softmax = declare(
     "softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along, inplace_ok=True,
-    decompose=Decomposition(_softmax_steps, of_floats),
+    decompose=Decomposition(_softmax_steps, of_filled_floats),
     vjp=lambda g, y, x, *, axis: (y * g - y * spread(sum_(y * g, axis=axis, keepdims=True), x, (axis,), True),),
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.divide({out}, {out}.sum(axis={axis}, keepdims=True), out={out})",
@@ -168,7 +168,7 @@ def _log_softmax_steps(x: Value, *, axis: int) -> Value:
 
 log_softmax = declare(
     "log_softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along,
-    decompose=Decomposition(_log_softmax_steps, of_floats),
+    decompose=Decomposition(_log_softmax_steps, of_filled_floats),
     vjp=lambda g, y, x, *, axis: (g - exp(y) * spread(sum_(g, axis=axis, keepdims=True), x, (axis,), True),),
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.subtract({x}, np.log({out}.sum(axis={axis}, keepdims=True)) + {x}.max(axis={axis}, keepdims=True), "

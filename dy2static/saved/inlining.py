@@ -110,7 +110,9 @@ class _Call:
                 if symbol not in self.sizes and less(at_least(symbol) - 1, n // factor) and (
                         most is None or less(n // factor, most + 1)):
                     self.sizes[symbol] = n // factor
-                wanted = self.sizes.get(symbol, 0) * factor
+                if symbol not in self.sizes:
+                    return False
+                wanted = self.sizes[symbol] * factor
             if equal(n, wanted) is not True:
                 return False
         return True

@@ -29,10 +29,22 @@ else:
 
 
 class Missing:
-    """A mode that a model was saved without, and why."""
+    """A mode that a model was saved without, and why.
 
-    def __init__(self, train: bool, enable_backprop: bool, reason: str):
-        self.train, self.enable_backprop, self.reason = train, enable_backprop, reason
+    small: None, or the size of an axis, 0 or 1: the mode is there, but not for arrays with such an axis.
+    """
+
+    def __init__(self, train: bool, enable_backprop: bool, reason: str, small: Optional[int] = None):
+        self.train, self.enable_backprop, self.reason, self.small = train, enable_backprop, reason, small
+
+    def said(self) -> List[Any]:
+        """As JSON."""
+        return [self.train, self.enable_backprop, self.reason, *([] if self.small is None else [self.small])]
+
+    def concerns(self, train: bool, enable_backprop: bool, given: Sequence[Any]) -> bool:
+        """Whether it may be why there is no program for a call in this mode with these arguments."""
+        return (self.train, self.enable_backprop) == (train, enable_backprop) and (
+            self.small is None or any([self.small in getattr(array, "shape", ()) for array in given]))
 
     def __str__(self) -> str:
         return f"train={self.train}, enable_backprop={self.enable_backprop}: {self.reason}"
@@ -131,7 +143,7 @@ class SavedDispatcher(Dispatcher):
 
     def _no_program(self, misfits: Sequence[Tuple[Outcome, List[int]]], wanted: Tuple[bool, bool],
                     given: Sequence[Any]) -> SignatureError:
-        absent = [item.reason for item in self._missing if (item.train, item.enable_backprop) == wanted]
+        absent = [item.reason for item in self._missing if item.concerns(*wanted, given)]
         if not misfits:
             return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
                                   + "; ".join(absent or ["it was not called like this before it was saved"]))
@@ -145,8 +157,8 @@ class SavedDispatcher(Dispatcher):
         is_empty = any([0 in getattr(array, "shape", ()) for array in given])
         return SignatureError(f"no program of the loaded model takes this call with {call}; "
                               f"the nearest wants {'; '.join(reasons[:3])}{also}",
-                              hint="free sizes of a saved model are one or more: leave the call out for arrays without elements"
-                              if is_empty else "save the model with an input_spec in which sizes that differ are None")
+                              hint="leave the call out for arrays without elements" if is_empty
+                              else "save the model with an input_spec in which sizes that differ are None")
 
     def explain(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""

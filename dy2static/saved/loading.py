@@ -93,7 +93,7 @@ def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]
 def _missing(document: Dict[str, Any]) -> List[Missing]:
     found = []
     for item in entry(document, "missing", list):
-        if type(item) is not list or [type(part) for part in item] != [bool, bool, str]:
+        if type(item) is not list or [type(part) for part in item] not in ([bool, bool, str], [bool, bool, str, int]):
             raise LoadError(f"{str(item)[:80]} is no mode")
         found.append(Missing(*item))
     return found

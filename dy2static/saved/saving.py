@@ -64,7 +64,7 @@ def save_subject(subject: Subject, path: Union[str, os.PathLike[str]], input_spe
         try:
             methods[name] = _function(out, method, None)
         except SaveError as error:
-            warnings.warn(f"{method.name} is not saved: {_reason(error)}", SaveWarning, stacklevel=caller_depth())
+            warnings.warn(f"{method.name} is not saved: {error.reason}", SaveWarning, stacklevel=caller_depth())
     document = {**function, "methods": methods, "layer": root, "objects": objects.described, "paths": paths.said(),
                 "places": out.places.said(), "graphs": out.graphs}
     libraries = compiled(layer_of(document, arrays.named, DEFAULTS)) if native else {}
@@ -75,6 +75,7 @@ def _function(out: ProgramsOut, subject: Subject, input_spec: Optional[Sequence[
     """The programs of one function as JSON."""
     outcomes, missing = subject.outcomes(input_spec)
     programs: List[Any] = []
+    general: List[Outcome] = []                         # not only of arrays with axes of one or none
     refused: List[Tuple[Outcome, SaveError]] = []
     for outcome in outcomes:
         try:
@@ -84,33 +85,31 @@ def _function(out: ProgramsOut, subject: Subject, input_spec: Optional[Sequence[
         except SaveError as error:
             refused.append((outcome, error))
             continue
+        general += [] if outcome in subject.of_small else [outcome]
         if said not in programs:
             programs.append(said)
-    _check(programs, refused, subject.name)
-    missing += [Missing(outcome.train, outcome.enable_backprop, _reason(error)) for outcome, error in refused]
+    _check(general, [(outcome, error) for outcome, error in refused if outcome not in subject.of_small], subject.name)
+    missing += [Missing(outcome.train, outcome.enable_backprop, error.reason, subject.of_small.get(outcome))
+                for outcome, error in refused]
     return {"name": subject.name, "arguments": list(subject.arguments), "programs": programs, "missing": _distinct(missing),
             "feeds": [subject.feeds.get(k, name) for k, name in enumerate(subject.arguments)]}
 
 
-def _check(programs: Sequence[Any], refused: Sequence[Tuple[Outcome, SaveError]], name: str) -> None:
-    if not programs and refused:
+def _check(saved: Sequence[Outcome], refused: Sequence[Tuple[Outcome, SaveError]], name: str) -> None:
+    if not saved and refused:
         raise refused[0][1]
-    if not programs:
+    if not saved:
         raise SaveError(f"there is nothing to save of {name}: it was not called yet", hint="give save an input_spec")
-    modes = {said["train"] for said in programs}
+    modes = {outcome.train for outcome in saved}
     for outcome, error in refused:
         if outcome.train not in modes:
             if not outcome.train:
                 raise error
-            warnings.warn(f"{name} is saved for inference only (train=False); for training: {_reason(error)}", SaveWarning,
+            warnings.warn(f"{name} is saved for inference only (train=False); for training: {error.reason}", SaveWarning,
                           stacklevel=caller_depth())
             return
 
 
-def _reason(error: SaveError) -> str:
-    return f"{error.args[0]}{f' ({error.at})' if error.at is not None else ''}"
-
-
 def _distinct(missing: Sequence[Missing]) -> List[List[Any]]:
     """What could not be saved, each reason once."""
-    return [list(key) for key in dict.fromkeys((item.train, item.enable_backprop, item.reason) for item in missing)]
+    return [list(key) for key in dict.fromkeys(tuple(item.said()) for item in missing)]

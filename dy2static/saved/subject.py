@@ -61,13 +61,13 @@ class Subject:
     instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
     feeds: names that an ``input_spec`` gives to some of them.
     action: what is done with it, for messages.  is_in_one_form: one way of giving the arrays of a call is enough.
-    small: the sizes below two for which calls are captured, too.
+    small: the sizes below two for which calls are captured, too.  of_small: what these calls were captured as, and the least size.
     modes: ``chainer.config.train`` and ``enable_backprop`` of what is captured, in this order; training as the first must be there.
     Raises `SignatureError` for what has no function.
     """
 
     action, is_in_one_form = "saved", False
-    small: Sequence[int] = (1,)
+    small: Sequence[int] = (1, 0)
     modes: Sequence[Tuple[bool, bool]] = ((False, False), (False, True), (True, True), (True, False))
 
     def __init__(self, target: Any):
@@ -75,7 +75,9 @@ class Subject:
         self.static: Optional[StaticFunction] = None
         self.feeds: Dict[int, str] = {}
         self.is_whole = isinstance(target, chainer.Link)        # and not one method of it
+        self.of_small: Dict[Outcome, int] = {}
         self._sharings: List[Sharing] = []
+        self._not_for_small: List[Missing] = []
         target = target.function_of(target.function) if isinstance(target, TranslatedLayer) else target
         self.saved: Optional[SavedFunction] = target.static if isinstance(target, SavedMethod) else None
         if self.saved is not None:
@@ -158,10 +160,12 @@ class Subject:
                 made, error = self._in_this_mode(specs)
             found += made
             if not made and error is not None:
-                missing.append(Missing(train, enable_backprop, str(error.args[0])))
+                missing.append(Missing(train, enable_backprop, error.reason))
                 errors += [error] if train is first else []
         if errors and not any(outcome.train is first for outcome in found):
             raise errors[0]
+        missing += self._not_for_small
+        self._not_for_small = []
         return found, missing
 
     def _in_this_mode(self, specs: Sequence[Any]) -> Tuple[List[Outcome], Optional[SaveError]]:
@@ -196,13 +200,24 @@ class Subject:
                     continue
                 found, sizes, restricted = fewer
             for small in with_small:
-                with contextlib.suppress(SaveError):    # not all functions take sizes of one
-                    some = {group: small[group] if small[group] < 2 else size for group, size in sizes.items()}
-                    found += self._capture(specs, form, sharing, some, restricted)
+                some = {group: small[group] if small[group] < 2 else size for group, size in sizes.items()}
+                found += self._of_small(specs, form, sharing, some, restricted)
             self._sharings = [sharing, *(other for other in self._sharings[:_PROBABLE] if other != sharing)]
             return found, None
         self._sharings = self._sharings[:_PROBABLE]
         return [], error
+
+    def _of_small(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Dict[int, int], restricted: Restricted) \
+            -> List[Outcome]:
+        """Captures of a call with small sizes; none, and a note of why, where the function does not take them."""
+        least = min(sizes.values())
+        try:
+            found = self._capture(specs, form, sharing, sizes, restricted)
+        except SaveError as refused:
+            self._not_for_small.append(Missing(chainer.config.train, chainer.config.enable_backprop, refused.reason, least))
+            return []
+        self.of_small.update(dict.fromkeys(found, least))
+        return found
 
     def _for_fewer(self, specs: Sequence[Any], form: Form, sharing: Sharing) \
             -> Optional[Tuple[List[Outcome], Dict[int, int], Restricted]]:

@@ -118,6 +118,15 @@ def test_what_fits_no_program_is_eager(tmp_path):
     assert double(array(2, 4)).shape == (2, 3)
 
 
+def test_no_rows(tmp_path):
+    """A size of none is not one that the program for any size takes."""
+    save(lambda x: F.relu(x) + 1, tmp_path / "m", [InputSpec([None, 3])])
+    model = load(tmp_path / "m")
+    double = to_static(lambda x: model(x) * 2, strict=True)
+    for n in (0, 4, 1, 0):
+        assert double(chainer.Variable(array(n, 3))).shape == (n, 3)
+
+
 def test_methods(tmp_path):
     """Other methods of a loaded model, too; also one that is kept by itself."""
     model = Translator()
