@@ -5,7 +5,7 @@ import collections
 import enum
 import math
 from dataclasses import dataclass, field
-from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ..input_spec import Axis
 from ..ir.dims import Dim, Size, as_multiple
@@ -40,6 +40,8 @@ class Restrictions:
     fixed: those that are not free.  limits: those that are never above a number: where a table has so many rows.
     steps: those that loops go over in steps of so many: there is a program for multiples of it, one for other sizes above it, and
     one for sizes up to it.  apart: those of them of which the last step has two or more, where there is a part of one.
+    counted: those of them of which the number of steps must be known, so that there is a program for each number, and what the last
+    step has at least.
     """
 
     raised: Set[Axis] = field(default_factory=set)
@@ -49,12 +51,13 @@ class Restrictions:
     limits: Mapping[Axis, int] = field(default_factory=dict)
     steps: Mapping[Axis, int] = field(default_factory=dict)
     apart: Set[Axis] = field(default_factory=set)
+    counted: Mapping[Axis, int] = field(default_factory=dict)
 
     def joined(self, other: "Restrictions") -> "Restrictions":
         """These and those of the other one."""
         return Restrictions(self.raised | other.raised, self.exact | other.exact, self.multiples | other.multiples,
                             self.fixed | other.fixed, {**self.limits, **other.limits}, {**self.steps, **other.steps},
-                            self.apart | other.apart)
+                            self.apart | other.apart, {**self.counted, **other.counted})
 
 
 class SizeHistory:
@@ -158,22 +161,27 @@ class FreeSizes:
         if not is_free or not least <= sizes[_NOW] <= self.restricted.limits.get((path, axis), sizes[_NOW]):
             return sizes[_NOW]
         step, rest = self.restricted.steps.get((path, axis)), 2 if (path, axis) in self.restricted.apart else 1
-        kind = _kind(sizes[_NOW], step, rest)
+        is_counted = (path, axis) in self.restricted.counted
+        rest = self.restricted.counted.get((path, axis), rest)
+        kind = _kind(sizes[_NOW], step, rest, is_counted)
         if kind is _Kind.OTHER:
             return sizes[_NOW]
-        near = {i: n for i, n in sizes.items() if _kind(n, step, rest) is kind}
+        near = {i: n for i, n in sizes.items() if _kind(n, step, rest, is_counted) == kind}
         of_list = None if member is None else (member.lengths, member.place)
         alike = (size for size, others in self._symbols.items()
                  if self._lists[size] == of_list and all(others.get(i, n) == n for i, n in sizes.items()))
-        factor = _common_factor(near) if (path, axis) in self.restricted.multiples else 1
+        factor = _common_factor(near) if (path, axis) in self.restricted.multiples and not is_counted else 1
         factor = step if kind is _Kind.WHOLE else factor                # type: ignore[assignment]
         least = -(-least // factor)
-        if (path, axis) in self.restricted.raised:
+        if (path, axis) in self.restricted.raised and not is_counted:
             # a power of two, so that sizes that get smaller and smaller do not make a program each
             least = max(min(near.values()) // factor, 1)
             least = least if (path, axis) in self.restricted.exact else 1 << least.bit_length() - 1
         most = self.restricted.limits.get((path, axis))
-        if step is not None:
+        if is_counted:
+            most = min(kind.most, kind.most if most is None else most)      # type: ignore[union-attr]
+            least = max(least, kind.least)                                  # type: ignore[union-attr]
+        elif step is not None:
             least = max(least, {_Kind.SMALL: least, _Kind.WHOLE: 2, _Kind.REST: step + 1}[kind])
             most = min(step, step if most is None else most) if kind is _Kind.SMALL else most
         name = f"{FREE}{len(self._symbols)}" + f"_from{least}" * (least != 2) + \
@@ -214,8 +222,11 @@ class FreeSizes:
         restricted.raised |= axes
         axes = self._with_their_lists(axes, restricted.raised)
         restricted.raised |= axes
+        counted = axes & set(self.restricted.counted)
+        axes -= counted
+        self._fix(counted, restricted)
         if is_number_needed:
-            restricted.fixed |= axes
+            self._fix(axes, restricted)
         elif not any(axis not in self.restricted.raised and min(self._symbols[self.free[axis]].values()) > 3 for axis in axes):
             sizes = {axis: self._symbols[self.free[axis]] for axis in axes}
             rounded = axes - self.restricted.exact - self.restricted.multiples
@@ -223,7 +234,14 @@ class FreeSizes:
             can_be = {axis for axis in axes - self.restricted.multiples if _common_factor(sizes[axis]) > 1}
             restricted.exact = restricted.exact | nearer if nearer else restricted.exact - can_be
             restricted.multiples |= set() if nearer else can_be
-            restricted.fixed |= set() if nearer or can_be else axes
+            self._fix(set() if nearer or can_be else axes, restricted)
+
+    def _fix(self, axes: Set[Axis], restricted: Restrictions) -> None:
+        """Let axes have a program for each size; where loops go over them in steps, for each number of steps, if that does."""
+        counted = self.restricted.counted
+        in_steps = {axis: counted.get(axis, 0) + 1 for axis in axes if axis in self.restricted.steps and counted.get(axis, 0) < 2}
+        restricted.counted = {**restricted.counted, **in_steps}
+        restricted.fixed |= axes - set(in_steps)
 
     def _with_their_lists(self, axes: Set[Axis], raised: Set[Axis]) -> Set[Axis]:
         """These axes; with those of all sequences of a list of which several have been in the way: the others would be, too."""
@@ -246,9 +264,13 @@ class FreeSizes:
         return found
 
     def _new_steps(self, steps: Mapping[str, int]) -> Dict[Axis, int]:
-        """The steps of axes for those of symbols, for axes that have none yet."""
-        return {axis: steps[symbol] for axis, size in self.free.items() for symbol in size.symbols
-                if symbol in steps and axis not in self.restricted.steps and axis not in self.wanted}
+        """The steps of axes for those of symbols, for axes that have none yet; where steps are counted, one that divides both."""
+        found = {axis: steps[symbol] for axis, size in self.free.items() for symbol in size.symbols
+                 if symbol in steps and axis not in self.wanted}
+        known = self.restricted.steps
+        common = {axis: math.gcd(step, known[axis]) for axis, step in found.items() if axis in self.restricted.counted}
+        return {**{axis: step for axis, step in found.items() if axis not in known},
+                **{axis: step for axis, step in common.items() if 1 < step < known[axis]}}
 
     def needed(self, symbols: Sequence[str]) -> Set[Axis]:
         """The free axes that these symbols stand for; all of them if they stand for none."""
@@ -261,10 +283,20 @@ class _Kind(enum.Enum):
     ANY, SMALL, WHOLE, REST, OTHER = range(5)
 
 
-def _kind(size: int, step: Optional[int], least: int) -> _Kind:
+class _Count(NamedTuple):
+    """The sizes that make one number of steps."""
+
+    least: int
+    most: int
+
+
+def _kind(size: int, step: Optional[int], least: int, is_counted: bool) -> Union[_Kind, _Count]:
     """least: of what such a part has."""
     if step is None:
         return _Kind.ANY
+    if is_counted:
+        before = (size - 1) // step * step
+        return _Count(before + least, before + step) if size >= before + least else _Kind.OTHER
     kind = _Kind.REST if size % step >= least else _Kind.OTHER if size % step else _Kind.WHOLE
     return _Kind.SMALL if size <= step else kind
 

@@ -9,7 +9,7 @@ from ..ir.size_bounds import maximum, minimum
 from ..runtime.functions import item_of_extreme, sorted_by
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.list_functions import of_numbers
-from ..symbolic.sequences import Range
+from ..symbolic.sequences import CountedRange, Range
 from ..symbolic.size_trials import without_sizes
 from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar
@@ -37,7 +37,10 @@ class NumberCalls:
         if not unknown:
             return range(*bounds)
         self.capture.deciding.sizes(*bounds)
-        return Range(self.capture, *bounds)
+        found = Range(self.capture, *bounds)
+        if type(found.start) is int and type(found.length) is int:
+            return CountedRange(range(found.start, found.start + found.length * found.step, found.step), found.stop)
+        return found
 
     def converted(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """Run int, float or bool."""

@@ -193,9 +193,15 @@ def floordiv(a: Size, b: Size) -> Size:
             return _from_terms(whole) + floordiv(remainder - constant % b, b) + 1       # (n + 1) // 2 of an odd n
         if b > 0 and isinstance(remainder, Dim) and all(factor < 0 for monomial, factor in rest.items() if monomial):
             return _from_terms(whole) - floordiv(b - 1 - remainder, b)      # -n // 4 becomes -((n + 3) // 4), which is above zero
-        inner = remainder // b if isinstance(remainder, int) else _from_atom(_Atom("//", (remainder, b)))
+        inner = remainder // b if isinstance(remainder, int) else _quotient(_Atom("//", (remainder, b)))
         return _from_terms(whole) + inner
     return _from_atom(_Atom("//", (a, b)))
+
+
+def _quotient(atom: _Atom) -> Size:
+    """A quotient as a size; its number, where the symbols have bounds between which it is the same."""
+    most = _atom_limit(atom)
+    return most if most is not None and _atom_bound(atom) == most else _from_atom(atom)
 
 
 def _exact_quotient(a: Size, b: "Dim") -> Optional[Size]:

@@ -10,6 +10,7 @@ from ..capture_context import Calls, CaptureContext
 from ..heap.stand_ins import stands_for
 from ..ir.dims import Dim, as_multiple, equal
 from ..ir.size_bounds import bounds_of, divisors_in, not_below
+from ..ir.size_needed import SizeNeeded
 from ..ir.size_symbols import FREE, least_rest
 from .kinds import number_kind
 from .size_trials import without_sizes
@@ -56,6 +57,8 @@ class Parts:
         return self
 
     def _refuse(self, *_: Any) -> Any:
+        if self.steps:
+            raise SizeNeeded("how many steps there are", sum(map(Dim, self.steps)), steps=self.steps)
         return self.capture.abort(f"{self.name} is used other than in a `for` statement", hint=self.hint)
 
     __iter__ = __len__ = __contains__ = __bool__ = __reversed__ = __repr__ = __eq__ = __add__ = __radd__ = __next__ = _refuse
@@ -127,6 +130,41 @@ class Range(Parts):
 
 
 stands_for(Range, range)
+
+
+class CountedRange:
+    """``range`` from a number to a stop that only the run knows, where it is known how many steps that takes, and so all items."""
+
+    def __init__(self, items: range, stop: Any):
+        self._items, self.start, self.stop, self.step = items, items.start, stop, items.step
+        self.index, self.count = items.index, items.count
+
+    def __iter__(self) -> Any:
+        return iter(self._items)
+
+    def __reversed__(self) -> Any:
+        return reversed(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, item: Any) -> Any:
+        return item in self._items
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[index]
+
+    def __eq__(self, other: Any) -> Any:
+        return self._items == getattr(other, "_items", other)
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __repr__(self) -> str:
+        return f"range({self.start}, {self.stop}, {self.step})"
+
+
+stands_for(CountedRange, range)
 
 
 class Rows(Parts):
@@ -235,6 +273,10 @@ class Backwards(Parts):
             return None
         whole, last = found
         return last, None if whole is None else Backwards(self.capture, whole)
+
+    @property
+    def steps(self) -> Dict[str, int]:
+        return self.parts.steps if isinstance(self.parts, Parts) else {}
 
     def __getitem__(self, place: Any) -> Any:
         found = self.length - 1 - place
