@@ -107,19 +107,26 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
           options: Options = ON_NUMPY) -> Outcome:
     """The symbolic run of one call; again, where contents of small arrays decided something in one that stopped.
 
-    A capture that tried to make a loop of the graph is repeated, too, with all iterations written out.
+    A capture that tried to make a loop of the graph is repeated, too, with all iterations written out; and one that did not know
+    how many rows a slice has, which are one or none, knowing that it is one.
 
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
     """
-    known, rolls, device = frozenset(fixed or ()), True, ""
+    known, rolls, knows_rows, device = frozenset(fixed or ()), True, False, ""
     learned = varying if isinstance(varying, Varying) else Varying()
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known, device)
         capture.drops_gradients, capture.is_inner, capture.rolls = options.grads == "drop", options.is_inner, rolls
+        capture.knows_rows = knows_rows
         capture.heap.refused, capture.heap.grown = learned.refused, learned.grown
         try:
             outcome = _run(capture, function, args, kwargs)
-        except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known
+        except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets contents that are not known
+            if capture.leaves_rows and not getattr(error, "again", False):
+                knows_rows, failed = True, error
+                continue
+            if isinstance(error, SizeNeeded):
+                raise
             if capture.placement.found != device and not device:
                 device, failed = capture.placement.found, error
                 continue

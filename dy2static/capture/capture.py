@@ -80,6 +80,7 @@ class Capture:
         in a line of the same function that is not compiled.
     device: the GPU whose arrays the call uses, as "cupy:0"; "" if there are none.
     rolls: whether iterations that take gradients may become a loop of the graph; rolled: whether that was tried.
+    knows_rows: whether slices of one row have it also outside of loops; leaves_rows: whether there was one that is left as it is.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
@@ -90,6 +91,7 @@ class Capture:
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self.handling = sys.exc_info()[1]
         self.drops_gradients, self.is_inner, self.rolls, self.rolled = False, False, True, False
+        self.knows_rows = self.leaves_rows = False
         self.builder = self.root = Builder(name)
         self.events: List[Event] = []
         self.failed: Optional[CaptureAborted] = None
