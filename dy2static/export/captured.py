@@ -38,6 +38,7 @@ from .gradients import with_gradients
 from .known_calls import with_known_calls
 from .loaded import fitting
 from .naming import uniquely_named
+from .ordered_calls import with_ordered_calls
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
 from .raising import with_raises
 from .small_sizes import OfSmall, served
@@ -49,7 +50,8 @@ _SHOWING = (print, warnings.warn, chainer.report)
 #: Graphs of exported programs: calls of NumPy become ops.
 EXPORT = passes.Pipeline("export", "the graph of a program that leaves Python", (
     *passes.CLEAN.passes, passes.Pass(with_selections), passes.Pass(legalize_numpy_calls, is_verified=False),
-    passes.Pass(with_known_calls, is_verified=False), passes.Pass(uniquely_named), *passes.CLEAN.passes))
+    passes.Pass(with_ordered_calls, is_verified=False), passes.Pass(with_known_calls, is_verified=False),
+    passes.Pass(uniquely_named), *passes.CLEAN.passes))
 
 
 def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False, state: bool = False,

@@ -1,7 +1,7 @@
 """Shapes of sizes that may not be known yet: compared, broadcast, evaluated and shown."""
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 from .dims import Size, equal, evaluate
 
@@ -45,3 +45,12 @@ def broadcast_shapes(a: Sequence[Size], b: Sequence[Size],
 def show(shape: Sequence[Size]) -> str:
     """A shape as NumPy prints it in its messages: ``(3,4)``, ``(n,)``."""
     return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def with_axes(shape: Tuple[Any, ...], axes: int) -> Tuple[Any, ...]:
+    """The shape with at least so many axes, as ``np.atleast_1d``, ``atleast_2d`` and ``atleast_3d`` give it."""
+    if len(shape) >= axes:
+        return shape
+    if axes < 3 or not shape:
+        return (1,) * (axes - len(shape)) + shape
+    return (*((1,) * (2 - len(shape))), *shape, 1)

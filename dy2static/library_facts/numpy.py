@@ -41,13 +41,14 @@ saved follows contents: allclose append cross inner isclose isin kron nan_to_num
     select vdot
 saved follows contents listed: amax amin column_stack dstack hstack vstack
 saved follows sizes new: cumprod searchsorted sort take take_along_axis
-saved follows sizes: argpartition choose digitize einsum flip fliplr flipud indices interp median moveaxis pad partition
+saved follows sizes: argpartition choose einsum flip fliplr flipud indices interp median moveaxis pad partition
     percentile quantile roll rollaxis rot90 round tensordot trace tril triu vander
+saved follows sizes rising: digitize histogram
 saved follows sizes ordered constant: identity linspace
 saved follows alike: nonzero unique
 saved sure sizes ordered constant: arange
 saved contents: array_equal
-saved sizes: around array_split bincount delete diag diagflat diagonal diff dsplit geomspace histogram hsplit logspace
+saved sizes: around array_split bincount delete diag diagflat diagonal diff dsplit geomspace hsplit logspace
     ravel_multi_index resize split unravel_index unstack/2 vsplit
 saved follows sizes constant: tri
 saved misleading: intersect1d poly polyder polyint roots setdiff1d setxor1d union1d

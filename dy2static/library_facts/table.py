@@ -32,6 +32,7 @@ MARKS = {
     "misleading": "what it gives depends on contents in ways that a few trials need not show: common elements, complex roots",
     "alike": "gives several arrays, all of one size",
     "ordered": "gives a new array in C order",
+    "rising": "fails on an array that does not rise",
     "new": "gives a new array of what it is given, never a view",
     "constant": "makes a new array of what it is given, the same in every run where that is known",
     "listed": "takes a list as the array that NumPy makes of it",

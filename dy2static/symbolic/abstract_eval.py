@@ -21,7 +21,7 @@ from .values import SymbolicArray, SymbolicScalar
 #: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
 #: on types: before others, writes are stored.
 REFUSED, OF_TYPES, NEVER_RAISING = known_as("refused"), known_as("types"), known_as("sure").union(("write_at", "overlaid"))
-_BY_CONTENTS, _FOLLOWING = known_as("misleading"), known_as("follows")
+_BY_CONTENTS, _FOLLOWING, _RISING = known_as("misleading"), known_as("follows"), known_as("rising")
 
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
@@ -156,6 +156,12 @@ def typed(item: Any, made: Callable[[Any], Any] = lambda type_: stand_in(type_, 
     return item
 
 
+def rising(type_: Any) -> Any:
+    """An array of a type whose elements rise; of others, what `stand_in` gives."""
+    is_row = isinstance(type_, Tensor) and type_.ndim == 1
+    return np.arange(type_.shape[0]).astype(type_.dtype) if is_row else stand_in(type_, 0)
+
+
 def of_types(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What a function gives that looks at types and shapes only.  Raises ValueError if it looked at contents, too."""
     found = [function(*typed(args, made), **typed(kwargs, made))
@@ -269,7 +275,7 @@ def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Seq
     found: List[Any] = []
     ends = _ends_of_slices(template[0], types) if function is operator.getitem else {}
     for filling in FILLINGS if types else FILLINGS[:1]:
-        values = [t if type(t) is int else identity(t) if name == "cholesky" else
+        values = [t if type(t) is int else identity(t) if name == "cholesky" else rising(t) if name in _RISING else
                   _end(t, ends[place], filling) if place in ends and filling < 2 else stand_in(t, filling, place)
                   for place, t in enumerate(types)]
         try:

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Callable, Hashable, Sequence, Tuple
+from typing import Any, Callable, Hashable, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.dims import Dim, equal, less
 from ..ir.graph import Value
 from ..ir.op import OPS
+from ..ir.shapes import with_axes
 from ..ir.size_bounds import maximum
 from ..ir.types import Tensor, type_of
 from ..library_facts.by_name import known_as
@@ -19,7 +20,9 @@ from ..runtime.host_calls import fill
 _LIKE_FIRST = ("write_at", "write_at_checked", "overlaid")
 _DIAGONALS = (np.diag, np.diagonal)
 #: Functions of whose results the type is computed.
-_BY_RULE = frozenset((operator.getitem, np.arange, np.delete, *_DIAGONALS))
+#: Functions that join arrays: so many axes each part has at least, and the axis, of parts of so many.
+_JOINING = {np.vstack: (2, lambda axes: 0), np.hstack: (1, lambda axes: min(axes - 1, 1)), np.dstack: (3, lambda axes: 2)}
+_BY_RULE = frozenset((operator.getitem, np.arange, np.delete, *_DIAGONALS)).union((np.concatenate, np.diff), _JOINING)
 _FOLLOWING = known_as("follows").union(("class_counts", "true_rows"), _LIKE_FIRST)
 
 
@@ -33,13 +36,16 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
         return types[args[0].index]
     if getattr(function, "__name__", "") == "reshape" and not kwargs:
         return _reshaped(*fill(args, [t if isinstance(t, Dim) else Value(t) for t in types]))
-    if not isinstance(function, Hashable) or function not in _BY_RULE and function is not np.concatenate:
+    if not isinstance(function, Hashable) or function not in _BY_RULE:
         return None
-    filled = fill(args, [t if isinstance(t, Dim) else Value(t) for t in types])
+    operands = [t if isinstance(t, Dim) else Value(t) for t in types]
+    filled = fill(args, operands)
     if function in _DIAGONALS or function is np.delete:
         return _part(function, *filled, **kwargs)
-    if function is np.concatenate:
-        return _joined(*filled, **kwargs)
+    if function is np.concatenate or function in _JOINING:
+        return _joined(*_JOINING.get(function, (1, None)), *filled, **kwargs)
+    if function is np.diff:
+        return _differences(*filled, **fill(kwargs, operands))
     if function is operator.getitem and isinstance(filled[0], Value) and _is_basic(filled[1]):
         index = filled[1] if isinstance(filled[1], tuple) else (filled[1],)
         op, of = OPS["getitem"], filled[0].type
@@ -66,10 +72,17 @@ def _reshaped(x: Any, *shape: Any) -> Any:
     return found if equal(math.prod(found.shape), math.prod(x.shape)) else None
 
 
-def _joined(arrays: Any, axis: Any = 0, **options: Any) -> Any:
-    """The type of arrays that are joined; None where other sizes than those along the axis are not certain to be equal."""
+def _joined(least: int, axis_of: Optional[Callable[[int], int]], arrays: Any, axis: Any = 0, **options: Any) -> Any:
+    """The type of arrays that are joined; None where other sizes than those along the axis are not certain to be equal.
+
+    least, axis_of: see `_JOINING`.
+    """
+    if axis_of is not None and (axis != 0 or options):
+        return None
     arrays = arrays if type(arrays) in (list, tuple) else ()
-    parts = [x.type for x in arrays if isinstance(x, Value) and isinstance(x.type, Tensor)]
+    parts = [Tensor(with_axes(x.shape, least), x.dtype) if axis_of is not None else x.type
+             for x in arrays if isinstance(x, Value) and isinstance(x.type, Tensor)]
+    axis = axis if axis_of is None or not parts else axis_of(parts[0].ndim)
     if len(parts) < max(len(arrays), 1) or type(axis) is not int or options or len({t.ndim for t in parts}) > 1 or \
             not -parts[0].ndim <= axis < parts[0].ndim:
         return None
@@ -79,6 +92,25 @@ def _joined(arrays: Any, axis: Any = 0, **options: Any) -> Any:
         return None
     shape[axis] = sum([t.shape[axis] for t in parts])
     return Tensor(tuple(shape), np.result_type(*[t.dtype for t in parts]))
+
+
+def _differences(a: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Any:
+    """The type of differences between neighbors, taken ``n`` times; None for what is not known.
+
+    ends: what is put before and behind, ``prepend`` and ``append``.
+    """
+    if not isinstance(a, Value) or not isinstance(a.type, Tensor) or type(n) is not int or n < 0 or type(axis) is not int or \
+            not -a.ndim <= axis < a.ndim:
+        return None
+    one = list(a.shape)
+    one[axis] = 1
+    parts = [a, *[Value(Tensor(tuple(one), np.asarray(x).dtype)) if type(x) in (int, float) else x for x in ends.values()]]
+    whole = _joined(1, None, parts if n else [a], axis)
+    if whole is None:
+        return None
+    shape = list(whole.shape)
+    shape[axis] = maximum(0, shape[axis] - n)
+    return Tensor(tuple(shape), whole.dtype)
 
 
 def _part(function: Callable, x: Any, *rest: Any, **named: Any) -> Any:
@@ -113,8 +145,6 @@ def follows(function: Callable, name: str, template: Tuple[Any, Any], sizes: Seq
     if function is operator.getitem:
         entries = template[0][1] if isinstance(template[0][1], tuple) else (template[0][1],)
         return not any(type(entry) is slice and entry != slice(None) for entry in entries)
-    if name == "diff":
-        return len(template[0]) == 1 and "n" not in template[1]
     return isinstance(function, np.ufunc) or name in _FOLLOWING
 
 

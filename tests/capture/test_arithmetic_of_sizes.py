@@ -143,3 +143,28 @@ def test_texts(capsys):
         first, second = capsys.readouterr().out.splitlines()
         assert first == second
     assert static.cache_info().captures == 3
+
+
+def joined(a, b):
+    return np.hstack([a[0], b[:, 0]]) * 2, np.vstack([a, b]) + 1, np.dstack([a, a])
+
+
+def differences(a, b):
+    return np.diff(a, 2, axis=0), np.diff(a, axis=0, prepend=a[:1], append=1), np.diff(b, n=3) * 2, np.diff(b, n=0, append=0)
+
+
+def looked_up(a, b):
+    edges = np.array([0, 0.2, 0.8])
+    return np.digitize(a, edges) + 1, np.histogram(b, bins=5)[0] * 2, np.histogram(b.ravel(), bins=edges)[1]
+
+
+@pytest.mark.parametrize("function", [joined, differences, looked_up])
+def test_functions_whose_sizes_follow_a_rule(function):
+    """One program for all sizes from some on, also where some are one or none."""
+    compiled = to_static(function, strict=True)
+    for n, m in ((3, 4), (5, 2), (7, 6), (9, 5), (1, 3), (2, 8), (8, 3)):
+        a, b = np.random.RandomState(n).rand(n, 4), np.random.RandomState(m).rand(m, 4)
+        for found, wanted in zip(compiled(a, b), function(a, b)):
+            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_array_equal(found, wanted)
+    assert compiled.cache_info().captures <= 4

@@ -14,6 +14,7 @@ from ... import ops
 from ...ir.building import constant
 from ...ir.dims import equal, is_known
 from ...ir.graph import Value
+from ...ir.shapes import with_axes
 from ...ir.types import Tensor
 from ...ops.scalar import size_as_number
 from .exact import Rule
@@ -100,7 +101,7 @@ def joined(axis_of: Callable[[int], int], axes: int = 0) -> Rule:
         parts = _parts(arrays, type_.dtype)
         if parts is None:
             return None
-        parts = [ops.reshape(x, shape=_at_least(x.shape, axes)) for x in parts]
+        parts = [ops.reshape(x, shape=with_axes(x.shape, axes)) for x in parts]
         return ops.concat(*parts, axis=axis_of(parts[0].ndim))
     return rule
 
@@ -160,15 +161,6 @@ def _parts(arrays: Any, dtype: np.dtype) -> Optional[List[Value]]:
             not all(np.can_cast(x.dtype, dtype) for x in arrays):
         return None
     return [x if x.dtype == dtype else ops.cast(x, dtype=dtype) for x in arrays]
-
-
-def _at_least(shape: Tuple[Any, ...], axes: int) -> Tuple[Any, ...]:
-    """The shape that ``np.atleast_1d``, ``atleast_2d`` and ``atleast_3d`` give."""
-    if len(shape) >= axes:
-        return shape
-    if axes < 3 or not shape:
-        return (1,) * (axes - len(shape)) + shape
-    return (*((1,) * (2 - len(shape))), *shape, 1)
 
 
 # Repetitions ----------------------------------------------------------------------------------------------------------------
