@@ -111,15 +111,15 @@ def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     picks = ops.reshape(picks, shape=t.shape[:1] + (1,) + t.shape[1:])
     column = ops.take_along(terms, picks, axis=1)
     log_p = ops.mask(ops.reshape(column, shape=t.shape), valid)
-    more = (valid,) if weight is None else (valid, weight)
-    attrs = {"cached": bool(node.cache_score), "weighted": weight is not None}
+    more = () if weight is None else (weight,)
+    attrs = {"cached": bool(node.cache_score), "weighted": weight is not None, "ignored": int(node.ignore_label)}
     if node.reduce == "no":
-        return ops.cross_entropy(-log_p, x, log_y, picks, *more, mean=False, **attrs)
+        return ops.cross_entropy(-log_p, x, log_y, t, *more, mean=False, **attrs)
     total = ops.sum(_cast(log_p, _wider(x.dtype)))                     # half precision is summed in single precision
     share = 1.0 / _count(node.normalize, valid, x.shape[0])
     factor = -share if node.normalize else _cast(-share, total.dtype)
     more += _coefficient(share, x.dtype, node.normalize),
-    return ops.cross_entropy(ops.scaled(total, factor, dtype=x.dtype), x, log_y, picks, *more, **attrs)
+    return ops.cross_entropy(ops.scaled(total, factor, dtype=x.dtype), x, log_y, t, *more, **attrs)
 
 
 def _soft_target_loss(node: Any, x: Value, log_y: Value, t: Value) -> Optional[Value]:

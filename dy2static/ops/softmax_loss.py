@@ -90,16 +90,18 @@ def _cross_entropy_vjp(g: Value, y: Value, loss: Value, x: Value, log_y: Value, 
                        weighted: bool, mean: bool) -> Any:
     scores = exp(log_y if cached else log_softmax(x, axis=1))
     row = x.shape[:1] + (1,) + x.shape[2:]
+    valid = not_equal(t, ignored)
     if t.dtype.kind == "f":
-        gx = scores - mask(t, not_equal(t, ignored))
+        gx = scores - mask(t, valid)
     else:
-        gx = decrement_along(scores, t, axis=1)
+        picks = reshape(mask(t, valid), shape=row)
+        gx = decrement_along(scores, picks, axis=1)
         if weighted:
-            wide = np.promote_types(x.dtype, more[1].dtype)
-            shares = reshape(take(more[1], t, axis=0), shape=row)
+            wide = np.promote_types(x.dtype, more[0].dtype)
+            shares = reshape(take(more[0], picks, axis=0), shape=row)
             shares = broadcast_to(shares, shape=x.shape)
             gx = cast(cast(gx, dtype=wide) * cast(shares, dtype=wide), dtype=x.dtype)
-        gx = gx * broadcast_to(reshape(cast(more[0], dtype=x.dtype), shape=row), shape=x.shape)
+        gx = gx * broadcast_to(reshape(cast(valid, dtype=x.dtype), shape=row), shape=x.shape)
     if mean:
         gx = scaled(gx, cast(g, dtype=more[-1].dtype) * more[-1], dtype=x.dtype)
     else:
@@ -109,10 +111,10 @@ def _cross_entropy_vjp(g: Value, y: Value, loss: Value, x: Value, log_y: Value, 
 
 #: ``loss``, the cross entropy of ``softmax(x)`` and ``t``, with the gradient that Chainer computes for ``x``.
 #:
-#: log_y: ``log_softmax(x)``.  t: probabilities, or one label for each row, with an axis of one for the classes.
-#: more: for labels, which of them count; if ``weighted``, the weight of each class; if ``mean``, the number by which the sum of the
-#: losses was multiplied, without its sign, in the dtype in which NumPy multiplies a loss by it.
-#: ignored: the probability that does not count.
+#: log_y: ``log_softmax(x)``.  t: probabilities, or one label for each row, as they are when the gradient is taken.
+#: more: if ``weighted``, the weight of each class; if ``mean``, the number by which the sum of the losses was multiplied, without
+#: its sign, in the dtype in which NumPy multiplies a loss by it.
+#: ignored: the probability or label that does not count.
 #: cached: whether the scores are those of the forward, not those of what ``x`` holds when the gradient is taken.
 cross_entropy = declare(
     "cross_entropy", "loss x log_y t *more", _ATTRS, kind="view", view=True,

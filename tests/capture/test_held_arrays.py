@@ -441,6 +441,20 @@ def test_index_arrays_of_the_callers_are_read_by_a_backward():
     against_eager.check(make, [lambda: (against_eager.variable(2, 3),)] * 2)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("options", [{}, {"reduce": "no"}, {"ignore_label": 1}, {"normalize": False, "cache_score": False},
+                                     {"class_weight": np.array([1, 2, 3], "f")}], ids=str)
+def test_labels_are_read_again_by_a_backward(options, backend):
+    grads = []
+    for compile in (lambda f: f, to_static(backend=backend)):
+        x, t = chainer.Parameter(floats(4, 3)), np.array([0, 1, 2, -1], "i")
+        loss = compile(lambda x, t: F.sum(F.softmax_cross_entropy(x, t, **options)))(x, t)
+        t[...] = [2, -1, 0, 1]
+        loss.backward()
+        grads.append(x.grad)
+    np.testing.assert_allclose(*grads, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("copy_of", [lambda w: -F.transpose(-F.transpose(w)), lambda w: w * 1, lambda w: w / 1, lambda w: F.pad(w, 0, "constant"),
                                      lambda w: F.transpose(F.transpose(w) * 1)],
                          ids=["negative", "times_one", "over_one", "padded", "turned"])
