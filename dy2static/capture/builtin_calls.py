@@ -94,7 +94,7 @@ class BuiltinCalls:
             is_text = function in TEXT or isinstance(getattr(function, "__self__", None), str) and function.__name__ in GIVING_TEXT
             return SymbolicObject(self.capture, made.value, is_text=True) if is_text else made
         if any(map(is_expression, found)):
-            return self.capture.texts.call(function, tuple(map(_as_tuple, args)), kwargs)
+            return self.capture.texts.call(function, (tuple(args[0]),) if found is args[0] else args, kwargs)
         return function(*args, **kwargs)
 
     def inspect(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -322,7 +322,3 @@ RULES: Tuple[Rule, ...] = (
 
 def _class_of(variable: SymbolicVariable) -> type:
     return chainer.Parameter if isinstance(variable, chainer.Parameter) else chainer.Variable
-
-
-def _as_tuple(item: Any) -> Any:
-    return tuple(item) if type(item) is list else item

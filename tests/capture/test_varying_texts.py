@@ -114,6 +114,10 @@ def split(x, tag, h):
     return tag.split("b"), tag.partition("b"), x * 2
 
 
+def beside_lists(x, tag, h):
+    return "{} {}".format(tag, ["a", 1]), "{0[0]} {1!r} {tag}".format([2], tag.split("b"), tag=tag), F.relu(x)
+
+
 def for_code_that_is_not_converted(x, tag, h):
     return list(map(str.upper, [tag, "b"])), F.relu(x)
 
@@ -140,7 +144,8 @@ def equal_to_some(x, tag, h):
 
 
 #: Functions that need to know something of the text.
-NEEDED = [looked_up, looped_over, named, split, for_code_that_is_not_converted, read_keys, changed_keys, of_settings, equal_to_some, through_a_class]
+NEEDED = [looked_up, looped_over, named, split, beside_lists, for_code_that_is_not_converted, read_keys, changed_keys, of_settings, equal_to_some,
+          through_a_class]
 
 
 def plain(item):
