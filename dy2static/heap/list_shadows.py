@@ -222,13 +222,18 @@ def _loading(name: str) -> Any:
     method = getattr(list, name)
 
     def load_first(self: ShadowList, *args: Any, **kwargs: Any) -> Any:
-        numbers = self.numbers() if name in ("__getitem__", "copy") else None
+        numbers = self.numbers() if name == "copy" or name == "__getitem__" and not _is_missing(self, *args) else None
         if numbers is not None:
             return getattr(numbers, name)(*args, **kwargs)
         self.load_all()
         return method(self, *args, **kwargs)
     load_first.__name__ = name
     return load_first
+
+
+def _is_missing(items: ShadowList, index: Any) -> bool:
+    """Whether the list has no item at a place, in this call: a `for` over an object without ``__iter__`` ends there."""
+    return type(index) is int and not -list.__len__(items) <= index < list.__len__(items)
 
 
 def load_other(self: Any, other: Any) -> None:

@@ -17,6 +17,10 @@ from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 #: The kinds of items that are Python's numbers.
 KINDS = {bool: "py_bool", int: "py_int", float: "py_float"}
 
+#: The first place that is too far, of those that may not be there: a `for` over an object without ``__iter__`` reads on until
+#: IndexError, which only a run raises.
+_FARTHEST = 1000
+
 
 class Items:
     """The contents of a list of which the length is not known: a value of the graph, and what its items are.
@@ -90,6 +94,8 @@ class Items:
         if number_kind(index) not in ("py_int", "py_bool"):
             capture.abort(f"a list whose length depends on array values is indexed by {describe(index)}")
         if not self._has(index):
+            if type(index) is int and index >= _FARTHEST:
+                capture.abort(f"a list whose length depends on array values is read at place {index}")
             capture.effects.store_writes()
         attrs = {"is_last": type(index) is int and index == -1}
         value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), attrs, name="item")

@@ -173,3 +173,35 @@ def test_arrays_of_numbers_of_numpy(backend):
             np.testing.assert_array_equal(mine, eager)
             assert np.asarray(mine).dtype == np.asarray(eager).dtype
     assert compiled.cache_info().captures == 1
+
+
+class Sequence:
+    """It has no `__iter__`: a `for` over it reads on until there is no item."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __getitem__(self, place):
+        return self.items[place]
+
+
+@pytest.mark.parametrize("first, more", [([1.0, 2.0], 3.0), ([1, 2], 3)], ids=["floats", "ints"])
+def test_an_object_that_has_no_iter_ends_where_its_list_does(first, more):
+    def make(compile):
+        sequence = Sequence(list(first))
+
+        def f(x):
+            for item in sequence:
+                x = x * item
+            return x, list(sequence)
+        return compile(f), sequence
+    check(make, [lambda sequence: sequence.items.append(more) or (np.array([1, 2], "f"),)] * 4, rounds=1)
+
+
+def test_an_object_that_has_no_iter_and_holds_a_list_that_grows_is_not_compiled():
+    def f(x):
+        items, _ = grown(x)
+        return [item * 2 for item in Sequence(items)]
+    with pytest.raises(CaptureError, match="is read at place 1000"):
+        to_static(f, strict=True)(chainer.Variable(np.array([1, 2], "f")))
+    check(lambda compile: compile(f), [lambda: (chainer.Variable(np.array([1, 2], "f")),)])
