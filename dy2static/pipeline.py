@@ -108,16 +108,16 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
     """The symbolic run of one call; again, where contents of small arrays decided something in one that stopped.
 
     A capture that tried to make a loop of the graph is repeated, too, with all iterations written out; and one that did not know
-    how many rows a slice has, which are one or none, knowing that it is one.
+    how many rows a slice has, which are one or none, knowing that it is one, or that a number is a size of another array.
 
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
     """
-    known, rolls, knows_rows, device = frozenset(fixed or ()), True, False, ""
+    known, rolls, knows_rows, sizes, device = frozenset(fixed or ()), True, False, {}, ""
     learned = varying if isinstance(varying, Varying) else Varying()
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known, device)
         capture.drops_gradients, capture.is_inner, capture.rolls = options.grads == "drop", options.is_inner, rolls
-        capture.knows_rows = knows_rows
+        capture.knows_rows, capture.assumed_sizes.sizes = knows_rows, sizes
         capture.heap.refused, capture.heap.grown = learned.refused, learned.grown
         try:
             outcome = _run(capture, function, args, kwargs)
@@ -127,6 +127,10 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
                 continue
             if isinstance(error, SizeNeeded):
                 raise
+            more_sizes = capture.assumed_sizes.with_more(getattr(error, "assumed", None))
+            if more_sizes is not None:
+                sizes, failed = more_sizes, error
+                continue
             if capture.placement.found != device and not device:
                 device, failed = capture.placement.found, error
                 continue

@@ -30,6 +30,7 @@ from ..symbolic.rollback import Snapshot
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 from ..symbolic.writes import ArrayWrites
 from .assigned_items import AssignedItems
+from .assumed_sizes import AssumedSizes
 from .calls import Calls
 from .chainer_calls import ChainerCalls
 from .deciding_contents import DecidingContents
@@ -124,7 +125,7 @@ class Capture:
         self.imports = Imports(self)
         self.index_ranges, self.assigned_items, self.filled_lists = IndexRanges(self), AssignedItems(self), FilledLists(self)
         self.deciding = DecidingContents(self, fixed)
-        self.number_checks, self.number_bounds = NumberChecks(self), NumberBounds(self)
+        self.number_checks, self.number_bounds, self.assumed_sizes = NumberChecks(self), NumberBounds(self), AssumedSizes(self)
 
     # --- running ------------------------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ class NumPyCalls:
         """A call of NumPy on symbolic arrays; ``("method", name)`` and ``("attribute", name)`` are of the first operand."""
         self.capture.check()
         name = function[1] if type(function) is tuple else getattr(function, "__name__", "")
+        args = self.capture.assumed_sizes.applied(name, args)
         if function is operator.getitem and type(args[0]) is SymbolicArray:
             rows = self.capture.index_ranges.rows_at(*args) if self.capture.staging.in_loop else NotImplemented
             if rows is not NotImplemented:
@@ -163,6 +164,8 @@ class NumPyCalls:
         capture.value_numbering.note(key, outputs, capture.builder)
         if sizes is not None:
             sizes.note(outputs)
+            for size in sizes.fresh:
+                capture.assumed_sizes.decided(name, size)
         if outputs:                                     # none where it gives an empty list
             capture.number_bounds.note(outputs[0], bounds)
         if held is not None:                            # made of nothing but what is static: Python may decide on it

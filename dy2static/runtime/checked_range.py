@@ -15,7 +15,7 @@ def check_within(number: Any, least: Any, greatest: Any, finite: bool, place: st
         return number
     if place:
         SEEN[place] = number.item() if hasattr(number, "item") else number
-    raise Surprise(f"the type of what NumPy gives depends on how large a number is, which is {number!r} here",
+    raise Surprise(f"what a line gives depends on how large a number is, which is {number!r} here",
                    hint="what this call has changed before stays changed; later calls know such numbers, or run eagerly")
 
 

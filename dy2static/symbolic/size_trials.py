@@ -143,12 +143,21 @@ def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed:
     error = next(filter(None, map(misfit, tried)), None)
     if error is not None:
         if not all(symbol.startswith(FREE) for symbol in symbols):
-            capture.abort(UNSURE_SIZES)
+            capture.abort(UNSURE_SIZES, assumed=_assumption(types, symbols, tried, misfit))
         others = {symbol: min(_DIVISIBLE, at_most(symbol) or _DIVISIBLE) for symbol in symbols}
         alone = [symbol for symbol in sorted(symbols) if any(misfit({**others, symbol: numbers[symbol]}) for numbers in tried)]
         limits = limits_in([n for t in types if isinstance(t, Tensor) for n in t.shape])
         always = all([str(misfit(numbers)) == str(error) for numbers in tried])
         raise SizeNeeded("whether an array fits", sum(map(Dim, alone or sorted(symbols))), limits) from (error if always else None)
+
+
+def _assumption(types: Sequence[Any], symbols: Set[str], tried: Sequence[Dict[str, int]],
+                misfit: Callable[[Dict[str, int]], Optional[Exception]]) -> Optional[Tuple[str, Any]]:
+    """The symbol of a size that only the run knows, and a size of the caller's arrays with which all is right; None if none is."""
+    given = dict.fromkeys([n.plain if isinstance(n, Dim) else n for t in types if isinstance(t, Tensor) for n in t.shape])
+    wanted = [n for n in given if n not in (0, 1) and all(symbol.startswith(FREE) for symbol in _symbols(n))]
+    return next(((symbol, n) for symbol in sorted(symbols) if not symbol.startswith(FREE) for n in wanted
+                 if not any(misfit({**numbers, symbol: bound(n, numbers)}) for numbers in tried)), None)
 
 
 def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any], new: Any) \

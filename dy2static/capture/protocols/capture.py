@@ -15,7 +15,7 @@ from ...symbolic.writes import ArrayWrites
 from ..dynamic_shapes import FreeSizes
 from ..value_numbering import ValueNumbering
 from .calls import BuiltinCalls, ChainerCalls, Classes, Draws, HostCalls, HostResults, NumberCalls, Placement
-from .inputs import DecidingContents, Expressions, Functions, Imports, IndexRanges, Inputs, NumberBounds, NumberChecks
+from .inputs import AssumedSizes, DecidingContents, Expressions, Functions, Imports, IndexRanges, Inputs, NumberBounds, NumberChecks
 from .leaving import Effects, EnteredReporters, Escaping, Materialiser, Operands, Reports, RuleStates
 from .variables import GradientState, MadeParameters, ReboundArrays, Unchaining
 
@@ -125,6 +125,8 @@ class Capture(CaptureContext, Protocol):
     trains: bool
     differentiates: bool
     drops_gradients: bool
+    knows_rows: bool
+    leaves_rows: bool
     observed: Mapping[Tuple, Tuple]
     start_config: Dict[str, Any]
     events: List[Event]
@@ -180,6 +182,10 @@ class Capture(CaptureContext, Protocol):
     @property
     def number_bounds(self) -> NumberBounds:
         """The bounds of numbers."""
+
+    @property
+    def assumed_sizes(self) -> AssumedSizes:
+        """Numbers that are taken to be sizes."""
 
     @property
     def index_ranges(self) -> IndexRanges:

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tupl
 import numpy as np
 
 from ...capture_context import calls, numbers
+from ...ir.dims import Dim
 from ...ir.graph import Node, Value
 from ...record.inputs import Input
 from ...record.paths import Source
@@ -97,6 +98,16 @@ class IndexRanges(numbers.IndexRanges, Protocol):
 
     def rows_at(self, array: Any, key: Any) -> Any:
         """``array[i:i + n]`` in a loop over every n-th ``i``; NotImplemented for everything else."""
+
+
+class AssumedSizes(Protocol):
+    """Numbers that the run finds and that are taken to be sizes of other arrays."""
+
+    def decided(self, name: str, size: Dim) -> None:
+        """A number decides a size in this call."""
+
+    def applied(self, name: str, args: Any) -> Any:
+        """The arguments of a call, with sizes for numbers that are taken to be such."""
 
 
 class NumberBounds(Protocol):
