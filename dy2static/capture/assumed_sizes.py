@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional
 from ..heap.locations import user_location
 from ..ir.dims import Dim
 from ..ir.graph import Value
-from ..ir.op import OPS
 from ..ir.types import Scalar
-from ..lowering.checked_range import within
+from ..lowering.checked_range import zero
 from ..runtime.checked_range import SEEN
 from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar
@@ -58,14 +57,12 @@ class AssumedSizes:
         return self._with_sizes(args) if not self._known.keys().isdisjoint(numbers) else args
 
     def _check(self, number: Value, size: Any, place: str) -> None:
-        """Let the run check that a number is a size, whether or not something reads it."""
+        """Let the run check that a number is a size."""
         capture, whole = self.capture, self.capture.wrap(number)
         if not isinstance(number.type, Scalar) or number.type.kind == "numpy":
             whole = capture.numpy.call(int, (whole,), {})
         more = whole - (Size(capture, size).number if isinstance(size, Dim) else size)
-        attrs = {"least": 0, "greatest": 0, "finite": True, "place": place}
-        checked, = capture.builder.add(within, (more.value,), attrs, name="more")
-        capture.builder.add(OPS["needed"], (checked,), {}, name="needed")
+        capture.builder.add(zero, (more.value,), {"place": place})
 
     def _with_sizes(self, item: Any) -> Any:
         size = self._known.get(_number(item))

@@ -12,7 +12,7 @@ from ..ir.types import Dynamic, python_scalar
 from ..runtime.checked_range import Reliance
 from ..runtime.observed import Observed, Untouched
 from ..runtime.opaque import OpaqueCall, Reads, run_vjp
-from .checked_range import within
+from .checked_range import within, zero
 from .host import host_call
 
 
@@ -92,11 +92,15 @@ def _relied_on(node: Node) -> Any:
         return call.flatten
     if node.op is host_call and isinstance(call.function, Untouched):
         return call.function
-    return Reliance(node.attrs["place"]) if node.op is within and node.attrs["place"] else None
+    return Reliance(node.attrs["place"]) if node.op in (within, zero) and node.attrs["place"] else None
 
 
 #: Draws of the global generators.
 DRAWS = frozenset(("random_uniform", "random_between", "random_normal", "random_typed"))
+
+
+#: What only computes, or checks.
+_NO_EFFECTS = ("opaque", "checked_call", "zero")
 
 
 def effects_before(graph: Graph) -> FrozenSet[str]:
@@ -106,7 +110,7 @@ def effects_before(graph: Graph) -> FrozenSet[str]:
     is_late = False
     for node in graph.nodes:
         inner = list(node.walk())
-        found.update([n.op.name for n in inner if n.op.effect and n.op.name not in ("opaque", "checked_call") and not _is_pure(n)])
+        found.update([n.op.name for n in inner if n.op.effect and n.op.name not in _NO_EFFECTS and not _is_pure(n)])
         relied = [n for n in inner if _relied_on(n) is not None]
         before = frozenset(found) if relied else before
         is_late = is_late or not all([n.op.effect for n in relied])     # passes may put it behind an effect

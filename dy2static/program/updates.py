@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 from ..capture.handlers import HARMLESS
 from ..ir.graph import Graph
 from ..lowering import host
+from ..lowering.checked_range import zero
 from ..lowering.opaque import opaque
 from ..record.guards import EqualsMatch, ExpressionMatch
 from ..record.inputs import NumberInput
@@ -82,7 +83,7 @@ def _by_word(computed: Mapping[str, str]) -> Dict[str, List[Tuple[str, str]]]:
 
 def does_more(graph: Graph) -> bool:
     """Whether a run of the forward may have had an effect before it ends."""
-    return any(node.op.effect and node.op is not host.checked_call for node in graph.walk())
+    return any(node.op.effect and node.op not in (host.checked_call, zero) for node in graph.walk())
 
 
 def _changes_state(graph: Graph) -> bool:

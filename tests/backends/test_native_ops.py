@@ -226,7 +226,7 @@ LEFT = {
     "they draw from the generators of NumPy or CuPy": """random_between random_normal random_typed fast_begin fast_uniform
         fast_between fast_normal fast_kept fast_typed""",
     "only kernels on GPUs draw with it": "philox",
-    "they call Python": "numpy_call checked_call sized_call host_call opaque tape_vjp refuse raise_ nonzero_factor",
+    "they call Python": "numpy_call checked_call sized_call host_call opaque tape_vjp refuse raise_ nonzero_factor zero",
     "their results have a size that the run tells": "getitem_span scatter_span",
     "unions of types, and stacks, which control flow handles": "union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
