@@ -100,12 +100,13 @@ def _heads(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer
         if first.last == second.first and id(first) not in followed and id(second) not in before:
             before[id(second)] = first
             followed.add(id(first))
-    heads = {}
+    heads: Dict[int, Buffer] = {}
     for buffer in buffers:
-        head = buffer
-        while id(head) in before:
+        head, passed = buffer, [id(buffer)]
+        while id(head) in before and id(head) not in heads:
             head = before[id(head)]
-        heads[id(buffer)] = head
+            passed.append(id(head))
+        heads.update(dict.fromkeys(passed, heads.get(id(head), head)))
     return heads
 
 

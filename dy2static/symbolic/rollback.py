@@ -22,7 +22,7 @@ from .lists import Contents, StagedList
 from .memories import Memory
 from .sequences import Parts
 from .slots import Slots
-from .values import Maybe, is_symbolic
+from .values import Maybe, SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable, is_symbolic
 
 #: The key of the place that is everything in a list whose length changes.
 WHOLE = "all items"
@@ -297,7 +297,9 @@ class Snapshot:
         return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
 
 
-_HOLDING_NOTHING = frozenset((int, float, bool, str, bytes, type(None), ArrayOrVariable))
+#: What is passed over at once: each decision goes over all that the capture has met.
+_HOLDING_NOTHING = frozenset((
+    int, float, bool, str, bytes, type(None), ArrayOrVariable, SymbolicArray, SymbolicScalar, SymbolicVariable, SymbolicParameter))
 
 
 #: What is in a place of the user's object where only a run knows whether it was written back.

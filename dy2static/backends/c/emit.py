@@ -141,7 +141,7 @@ class _Walk:
         while index < len(fused.parts):
             self.out.memory.tick()
             self.out.begin(nodes_of(fused.parts[index]))
-            expect(self.out, fused.parts[index:])
+            expect(self.out, fused.parts, index)
             index += (self._pair(fused, index) or self._epilogue(fused, index) or self._chain(fused, index)
                       or self._columns(fused, index) or self._finished(fused, index) or self._head(fused, index)
                       or self._part(fused.parts[index]))
@@ -297,7 +297,7 @@ class _Walk:
                 place = self.out.place(value)
                 read.setdefault(place.base, []).append(place)
                 until[place.base] = number
-        before = [(value, memory.own_buffer(value)) for value, found in read.items() if value not in group.values()
+        before = [(value, memory.own_buffer(value)) for value, found in read.items() if not group.makes(value)
                   and all(place.whole and math.prod(place.shape) == math.prod(group.shape) for place in found)]
         for number, node in enumerate(group.nodes):
             (value,) = node.outputs

@@ -1,6 +1,7 @@
 """Images in blocks of channels: each node is one call of the kernels in `native.channel_blocks`."""
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
@@ -130,10 +131,11 @@ _CALLED = {"conv": ("conv", "pair", "expect", "winograd", "winograd_filters", "g
            "layers": ("max", "mean", "join", "of", "back")}
 
 
-def expect(emitter: Emitter, parts: Sequence[Any]) -> None:
-    """Tell the convolution at the head of these parts which filters the next one reads, if the caller has them in memory."""
-    convolutions = (part for part in parts[1:] if _is_dense(part)) if _is_dense(parts[0]) else iter(())
-    following = next(convolutions, None)
+def expect(emitter: Emitter, parts: Sequence[Any], index: int) -> None:
+    """Tell the convolution at this place of these parts which filters the next one reads, if the caller has them in memory."""
+    if not _is_dense(parts[index]):
+        return
+    following = next(filter(_is_dense, itertools.islice(parts, index + 1, None)), None)
     if following is not None:
         filters = following.inputs[1]
         if emitter.has_memory(filters):

@@ -140,14 +140,14 @@ class _Columns:
         if known is not None or place.base.ndim == 0:
             return known or _ALIKE
         is_one = not place.strides or not place.strides[-1]          # for all columns
-        return _ALIKE if is_one and place.base not in self.group.values() else None
+        return _ALIKE if is_one and not self.group.makes(place.base) else None
 
     def _masked(self, node: Node, kinds: Sequence[Optional[str]]) -> Optional[str]:
         """A choice by a mask in memory between scores and a number far below them."""
         place = self.emitter.place(node.inputs[0])
         scores = kinds.index(_SCORE)
         number = self._number(node.inputs[3 - scores])
-        if number is None or not number <= _FILL or place.base in self.group.values() or place.shape != self.group.shape \
+        if number is None or not number <= _FILL or self.group.makes(place.base) or place.shape != self.group.shape \
                 or place.strides[-1] != 1:
             return None
         mask = Mask(place, scores == 1)

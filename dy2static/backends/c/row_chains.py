@@ -68,7 +68,7 @@ def chain_at(emitter: Emitter, fused: Run, index: int) -> Optional[Chain]:
             or second.attrs["transa"] or not read.whole or read.shape != shape:
         return None
     if scores in fused.kept or emitter.has_memory(scores) or scores in _read(emitter, fused.parts[index + 2:]) \
-            or emitter.place(second.inputs[1]).base in group.values() or not all(
+            or group.makes(emitter.place(second.inputs[1]).base) or not all(
             place.whole and place.shape == shape for place in _places(emitter, group) if place.base is scores):
         return None
     nest = schedule(group, emitter.place, emitter.stored)

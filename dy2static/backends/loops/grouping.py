@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...ir.dims import is_known
@@ -22,8 +23,15 @@ class Grouping:
     def __init__(self, place: Callable[[Value], Place]):
         self.place = place
         self.order: List[object] = []                    # groups, and nodes that stand alone
-        self.position: Dict[object, int] = {}            # of what makes a value of this run, or finds an index of that name
-        self.read: Dict[Group, Set[Place]] = {}          # what the nodes of each group read
+        self._ahead = 0                                  # how many of them were put in front of those that were there
+        self._known: Dict[object, int] = {}              # `position`, less ``_ahead``
+        self._read_by: Dict[Place, List[int]] = {}       # which groups read each place, by their positions less ``_ahead``
+        self._small: List[int] = []                      # the groups that anything may join, likewise, in order
+
+    def position(self, made: object) -> int:
+        """Where the part stands that makes a value of this run, or finds an index of that name; -1 if none does."""
+        found = self._known.get(made)
+        return -1 if found is None else found + self._ahead
 
     def add(self, node: Node) -> None:
         """An elementwise node or a reduction."""
@@ -32,35 +40,45 @@ class Grouping:
         if node.recomputed and not _is_little(node):                   # near what reads it: until then it takes no memory
             start = max(start, len(self.order) - 1)
         reads = [self.place(v) for v in node.inputs]
-        for index in range(max(start, 0), len(self.order)):
+        for index in self._candidates(max(start, 0), reads):
             group = self.order[index]
-            if (isinstance(group, Group) and (group.shape == shape or group.split is not None) and self._belongs(group, reads)
-                    and self.join(group, node, shape)):
-                self.read[group].update(reads)
+            if isinstance(group, Group) and (group.shape == shape or group.split is not None) and self.join(group, node, shape):
+                self._note(group, index, reads)
                 self._place(node, index)
                 return
         group = Group(shape)
-        self.read[group] = set(reads)
         if not self.join(group, node, shape):
             raise AssertionError(f"{node} does not fit a group of its own")
-        index = start + 1 if start < 0 else len(self.order)       # what reads inputs only is there for all
+        index = 0 if start < 0 else len(self.order)               # what reads inputs only is there for all
         self.order.insert(index, group)
-        if not index:
-            self.position = {value: at + 1 for value, at in self.position.items()}
+        self._ahead += not index
+        self._note(group, index, reads)
         self._place(node, index)
 
-    def _belongs(self, group: Group, reads: Sequence[Place]) -> bool:
-        """Whether a node has to do with a group: else a few stand side by side, but not all steps of an unrolled loop.
+    def _candidates(self, start: int, reads: Sequence[Place]) -> Sequence[int]:
+        """From a position on, the parts that a node has to do with, and the small groups, but not all steps of an unrolled loop.
 
         reads: what the node reads.
         """
-        if len(group.nodes) < _SIDE_BY_SIDE:
-            return True
-        sweep, read = group.sweep, self.read[group]
+        first = start - self._ahead
+        found = {self._known.get(place.base, first - 1) for place in reads}
+        for there in (self._small, *[self._read_by.get(place, ()) for place in reads]):
+            found.update(there[bisect_left(there, first):])
+        return [at + self._ahead for at in sorted(found) if at >= first]
+
+    def _note(self, group: Group, index: int, reads: Sequence[Place]) -> None:
+        """A node that reads this has joined a group."""
+        at = index - self._ahead
         for place in reads:
-            if place.base in sweep or place.shape == group.shape and place in read and not _is_repeated(place):
-                return True
-        return False
+            if place.shape == group.shape and not _is_repeated(place):
+                before = self._read_by.setdefault(place, [])
+                number = bisect_left(before, at)
+                if before[number:number + 1] != [at]:
+                    before.insert(number, at)
+        if len(group.nodes) == 1:
+            insort(self._small, at)
+        elif len(group.nodes) == _SIDE_BY_SIDE:
+            self._small.remove(at)
 
     def add_alone(self, node: Node) -> None:
         """A node that is not a loop over elements."""
@@ -81,25 +99,28 @@ class Grouping:
                     read.setdefault(self.place(value).base, set()).add(node)
         for group in reversed([part for part in self.order if isinstance(part, Group)]):
             for node in reversed(group.nodes):
-                target = self._later(group, node, kept, read, where)
-                if target is not None:
+                index = self._later(group, node, kept, read, where)
+                if index is not None:
+                    target = self.order[index]
+                    assert isinstance(target, Group)
                     (value,) = node.outputs
                     group.nodes.remove(node)
                     group.elements.remove(value)
-                    where[node] = self.order.index(target)
+                    where[node] = index
                     target.nodes.insert(0, node)
                     target.elements.add(value)
                     target.sweep[value] = group.sweep.pop(value)
-                    self._place(node, where[node])
+                    self._place(node, index)
 
     def _later(self, group: Group, node: Node, kept: Collection[Value], read: Mapping[Value, Set[Node]],
-               where: Mapping[Node, int]) -> Optional[Group]:
-        """The group that alone reads a node, if what the node reads needs no more memory there: one value at most."""
+               where: Mapping[Node, int]) -> Optional[int]:
+        """The place of the group that alone reads a node, if what the node reads needs no more memory there: one value at most."""
         (value,) = node.outputs
         found = {where[reader] for reader in read.get(value, ())}
         if value not in group.elements or value in kept or group.sweep[value] or len(found) != 1:
             return None
-        target = self.order[found.pop()]
+        (index,) = found
+        target = self.order[index]
         if not isinstance(target, Group) or target is group or target.shape != group.shape:
             return None
         bases = {self.place(v).base for v in node.inputs}
@@ -107,7 +128,7 @@ class Grouping:
         if bases & (group.rows | group.totals) or len(mine) > 1 or any(len(read[base]) > 1 for base in mine):
             return None
         fits = self._ready(target, node, target.shape) == 0
-        return target if fits and all(self._reads_elements(target, reader, value) for reader in read[value]) else None
+        return index if fits and all(self._reads_elements(target, reader, value) for reader in read[value]) else None
 
     def _reads_elements(self, group: Group, reader: Node, value: Value) -> bool:
         """Whether a node of a group reads the element of a value that is made at that place."""
@@ -119,9 +140,8 @@ class Grouping:
 
     def read_parts(self, index: int) -> Set[int]:
         """The places of the parts that one of them reads."""
-        found = {self.position[x] for node in nodes_of(self.order[index]) for v in node.inputs for x in self._needed(v)
-                 if x in self.position}
-        return found - {index}
+        found = {self.position(x) for node in nodes_of(self.order[index]) for v in node.inputs for x in self._needed(v)}
+        return found - {index, -1}
 
     def joined(self, first: Group, second: Group) -> Optional[Group]:
         """A group of the nodes of two of one shape; None if some of the second cannot follow in the loop nest of the first."""
@@ -134,7 +154,7 @@ class Grouping:
 
     def arrange(self, order: List[object]) -> None:
         """Let the parts be these, in this order."""
-        self.order, self.position = order, {}
+        self.order, self._known, self._ahead = order, {}, 0
         for index, part in enumerate(order):
             for node in nodes_of(part):
                 self._place(node, index)
@@ -167,13 +187,13 @@ class Grouping:
 
     def _place(self, node: Node, index: int) -> None:
         for value in node.outputs:
-            self.position[value] = index
+            self._known[value] = index - self._ahead
             for name, _ in self.place(value).terms:
-                self.position.setdefault(name, index)
+                self._known.setdefault(name, index - self._ahead)
 
     def _after(self, node: Node) -> int:
         """The position of the last part that a node needs: what it reads may be a view, of a view at an index found in this run."""
-        return max([self.position.get(x, -1) for v in node.inputs for x in self._needed(v)], default=-1)
+        return max([self.position(x) for v in node.inputs for x in self._needed(v)], default=-1)
 
     def _needed(self, value: Value) -> Sequence[object]:
         place = self.place(value)

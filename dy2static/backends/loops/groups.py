@@ -44,6 +44,10 @@ class Group:
         """All values that the group computes."""
         return self.elements | self.rows | self.totals
 
+    def makes(self, value: Value) -> bool:
+        """Whether the group computes a value."""
+        return value in self.elements or value in self.rows or value in self.totals
+
     def part(self, nodes: Sequence[Node]) -> "Group":
         """The group of some of these nodes, in their order here; they read none of the others."""
         made, chosen = {v for node in nodes for v in node.outputs}, set(nodes)

@@ -98,7 +98,7 @@ class _Schedule:
         for node in group.nodes:
             for value in node.inputs:
                 place = self.place(value)
-                if place.base not in group.values() and math.prod(value.shape) == math.prod(group.shape):
+                if not group.makes(place.base) and math.prod(value.shape) == math.prod(group.shape):
                     found.append(broadcast(place, group.shape))
             (value,) = node.outputs
             if value in group.totals:
@@ -185,7 +185,7 @@ class _Schedule:
     def _arrays(self, value: Value) -> List[Value]:
         """The arrays from which the node of an element reads one for each."""
         places = [self.place(v) for v in self.makers[value].inputs]
-        return [place.base for place in places if place.base.ndim and place.base not in self.group.values()]
+        return [place.base for place in places if place.base.ndim and not self.group.makes(place.base)]
 
     def _work(self, value: Value) -> int:
         node = self.makers[value]
