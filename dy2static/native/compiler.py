@@ -332,8 +332,18 @@ def _vectors() -> Tuple[str, ...]:
 
 def has_long_vectors() -> bool:
     """Whether native code has vectors of 512 bits, and 32 registers for them."""
-    level = _march()
-    return level == "x86-64-v4" or level == "native" and "avx512f" in cpu_fields().get("flags", "").split()
+    return _runs("x86-64-v4", "avx512f")
+
+
+def has_masked_loads() -> bool:
+    """Whether native code has vectors of 256 bits, of which some elements can be loaded."""
+    return _runs("x86-64-v3", "avx2") or has_long_vectors()
+
+
+def _runs(level: str, flag: str) -> bool:
+    """Whether native code is for CPUs of this level, or for this one, which has the flag."""
+    march = _march()
+    return march == level or march == "native" and flag in cpu_fields().get("flags", "").split()
 
 
 def _march() -> str:

@@ -74,7 +74,8 @@ def test_each_lane_of_whole_vectors_has_an_accumulator(name):
             warnings.simplefilter("ignore")
             expected, fast = function(Variable(x)).array, dy2static.to_static(function, backend="c")
             actual = fast(Variable(x)).array
-            assert ("dy_joined_" in fast.program(Variable(x)).native_code) == (size != 45)
+            code = fast.program(Variable(x)).native_code
+            assert ("dy_joined_" in code) == (size != 45 or compiler.has_masked_loads()) and ("dy_last_" in code) <= (size == 45)
         np.testing.assert_allclose(actual, expected, rtol=2e-5 if dtype == "float32" else 1e-12)
 
 

@@ -2,40 +2,24 @@
 from __future__ import annotations
 
 import math
-import re
 from types import MappingProxyType
-from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Container, Dict, List, Mapping, Sequence, Tuple
 
 from ...ir.c_forms import c_type
 from ...ir.dims import is_known
 from ...ir.graph import Value
-from ..loops.ir import (
-    Accumulate,
-    Address,
-    Axis,
-    Define,
-    Expression,
-    Kept,
-    Load,
-    Local,
-    LoopNest,
-    Recall,
-    Reduction,
-    Statement,
-    Sweep,
-)
-from .accumulators import COMBINE, SUFFIXES, accumulated, accumulator_type, combined, joined, merged, nan_type, sees_nan, start_of
+from ..loops.ir import Axis, Load, LoopNest, Reduction, Sweep
+from .accumulators import COMBINE, SUFFIXES, accumulator_type, combined, joined, merged, nan_type, sees_nan, start_of
 from .addresses import address_text
-from .distribution import distribute, types_of
+from .distribution import distribute
 from .emitter import Emitter, NestText
 from .jamming import may_jam
+from .lanes import VectorSpan, in_vectors, lanes_of
 from .turned_loads import HEIGHT, WIDTH, corner, turned_loads
+from .vector_loops import VectorLoops
 
 #: So many turns of a loop are done together where that saves memory traffic.
 _JAMMED = 4
-
-#: Rows of a multiple of so many elements consist of whole vectors.
-_LANES = 16
 
 
 def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]] = MappingProxyType({}),
@@ -57,19 +41,14 @@ def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]
     return NestText(renderer.before, renderer.lines, after)
 
 
-class _Renderer:
+class _Renderer(VectorLoops):
     """Collects the lines of one nest."""
 
     def __init__(self, nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]], whole: Container[str]):
-        self.nest, self.emitter, self.spans, self.whole = nest, emitter, spans, whole
-        self.lines: List[str] = []
+        super().__init__(emitter)
+        self.nest, self.spans, self.whole = nest, spans, whole
         self.before: List[str] = []
-        self.depth = 0
-        self.names: Dict[Value, str] = {}                   # of elements that the sweep at hand has got again
         self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
-        self.own: Dict[Value, str] = {}                     # the part of it that belongs to one share
-        self.running: Dict[Value, str] = {}                 # what grows instead of an accumulator: a total's element, or a lane
-        self.turned: Dict[Load, str] = {}                   # where the square at hand has an element of what was turned
         self.rows = {value: self._row_buffer(value) for value in nest.kept}
 
     def write(self) -> None:
@@ -87,9 +66,6 @@ class _Renderer:
             if value.ndim == 0 and value not in self.sums and total.stored:
                 self._line(f"{self.emitter.name(value)}[0] = {self.emitter.local(value)};")
 
-    def _line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
     # Loops
 
     def _span(self, axis: Axis) -> Tuple[str, str]:
@@ -104,11 +80,6 @@ class _Renderer:
             begin, end = self._span(axis)
             self._line(f"for (int64_t {axis.name} = {begin}; {axis.name} < {end}; ++{axis.name}) {{")
             self.depth += 1
-
-    def _close(self, count: int) -> None:
-        for _ in range(count):
-            self.depth -= 1
-            self._line("}")
 
     def _row_buffer(self, value: Value) -> str:
         """Memory for a row: threads have their own."""
@@ -178,9 +149,12 @@ class _Renderer:
         for body in bodies:
             self.names = {}
             reductions = sweep.totals_in_register + sweep.of_rows if body is bodies[-1] else []
-            lanes = "" if in_strips else self._lanes(sweep, body, reductions, axis)
+            is_whole = axis.name in self.whole if axis.name in self.spans else self._span(axis) == ("0", str(axis.size))
+            span = VectorSpan(axis.name, place, begin, end, is_whole and in_vectors(axis))
+            apart = len(reductions) != len(sweep.reductions) or not (reductions or self._in_rows(axis))
+            lanes = "" if in_strips or apart else lanes_of(body, reductions, axis, span, self.emitter.standalone is None)
             if lanes:
-                self._in_lanes(body, reductions, (axis.name, begin, end), lanes, places)
+                self._in_lanes(body, reductions, span, lanes)
                 continue
             self._line(f"#pragma omp simd{''.join(map(self._clause, reductions))}")
             name, start, behind = (place, "0", count) if in_strips else (axis.name, begin, end)
@@ -190,52 +164,9 @@ class _Renderer:
         self.rows = around
         self._close(int(in_strips))
 
-    def _body(self, places: Mapping[str, str], body: Sequence[Statement]) -> None:
-        """Statements, and in front of them those variables of places that are read, by them or by another one."""
-        self.depth += 1
-        begun, self.lines = self.lines, []
-        self._statements(body)
-        for name, text in reversed(tuple(places.items())):
-            if re.search(rf"\b{name}\b", "\n".join(self.lines)):
-                self.lines.insert(0, "    " * self.depth + f"const int64_t {name} = {text};")
-        self.lines = begun + self.lines
-        self.depth -= 1
-
-    def _lanes(self, sweep: Sweep, body: Sequence[Statement], reductions: Sequence[Reduction], axis: Axis) -> str:
-        """What lanes of the accumulators are called; "" where they have none: they are for whole vectors of one type."""
-        types = {reduction.value.dtype for reduction in reductions}
-        if len(types) != 1 or len(reductions) != len(sweep.reductions) or not is_known(axis.size) or axis.size % _LANES:
-            return ""
-        (type,) = types
-        is_whole = axis.name in self.whole if axis.name in self.spans else self._span(axis) == ("0", str(axis.size))
-        return SUFFIXES.get(type.name, "") if is_whole and types_of(body) == types else ""
-
-    def _in_lanes(self, body: Sequence[Statement], reductions: Sequence[Reduction], span: Tuple[str, str, str], lanes: str,
-                  places: Mapping[str, str]) -> None:
-        """A loop that reduces, vector by vector: each lane has an accumulator of its own.  span: its variable, begin and end."""
-        (axis, begin, end), count, around = span, f"DY_LANES_{lanes}", self.running
-        first, lane = self.emitter.variable(f"{axis}_of"), self.emitter.variable("lane")
-        self.running = {**around, **{r.value: f"lanes_{self.emitter.local(r.value)}[{lane}]" for r in reductions}}
-        for reduction in reductions:
-            local, start = f"lanes_{self.emitter.local(reduction.value)}", start_of(reduction.op, reduction.value)
-            grown = [(c_type(reduction.value.dtype), local, start)]
-            grown += [(nan_type(reduction.value), f"nan_{local}", "0")] if sees_nan(reduction.node) else []
-            for type, name, value in grown:
-                self._line(f"{type} {name}[{count}] __attribute__((aligned(64)));")
-                self._line(f"for (int {lane} = 0; {lane} < {count}; ++{lane}) {name}[{lane}] = {value};")
-        self._line(f"for (int64_t {first} = {begin}; {first} < {end}; {first} += {count})")
-        self.depth += 1
-        self._line("#pragma omp simd")
-        self._line(f"for (int {lane} = 0; {lane} < {count}; ++{lane}) {{")
-        self._body({axis: f"{first} + {lane}", **places}, body)
-        self._line("}")
-        self.depth -= 1
-        for reduction in reductions:
-            local = self.emitter.local(reduction.value)
-            self._line(f"sum_{local} = dy_joined_{reduction.op}_{lanes}(lanes_{local});")
-            if sees_nan(reduction.node):
-                self._line(f"nan_sum_{local} = dy_joined_nan_{lanes}(nan_lanes_{local});")
-        self.running = around
+    def _in_rows(self, axis: Axis) -> bool:
+        """Whether the innermost loop runs many times."""
+        return bool(self.nest.outer) or self.nest.inner[0] is not axis
 
     def _open_strips(self, axis: Axis, begin: str, end: str, strip: int) -> Tuple[str, str]:
         """Open a loop over strips of a loop; gives the variables of where one begins, and of how many turns it has."""
@@ -296,61 +227,15 @@ class _Renderer:
             source = f"{self.emitter.name(load.array)} + {address_text(corner(load, {axis.name: row, inner.name: column}))}"
             self._line(f"{c_type(type)} {name}[{HEIGHT * WIDTH}] __attribute__((aligned(64)));")
             self._line(f"dy_turn_{type.itemsize}({source}, {apart}, {columns}, {rows}, {name}, {WIDTH});")
-            self.turned[load] = f"{name}[({axis.name} - {row}) * {WIDTH} + {inner.name} - {column}]"
+            self.fetched[load] = f"{name}[({axis.name} - {row}) * {WIDTH} + {inner.name} - {column}]"
         spans = self.spans
         self.spans = {**spans, axis.name: (row, f"{row} + {rows}"), inner.name: (column, f"{column} + {columns}")}
         self._open((axis,))
         self._innermost(sweep, False)
         self._close(3 + len(outer))
-        self.spans, self.turned = spans, {}
+        self.spans, self.fetched = spans, {}
 
     # Statements
-
-    def _statements(self, statements: Sequence[Statement]) -> None:
-        for statement in statements:
-            if isinstance(statement, Define):
-                self._define(statement.value, self._text(statement.expression), statement.store)
-                if statement.keep is not None:
-                    place = f"{self.rows[statement.value]}[{address_text(statement.keep)}]"
-                    self._line(f"{place} = {self.emitter.local(statement.value)};")
-            elif isinstance(statement, Recall):
-                self._recall(statement)
-            else:
-                self._accumulate(statement)
-
-    def _define(self, value: Value, text: str, store: Optional[Address]) -> None:
-        local = self.emitter.local(value)
-        self._line(f"const {c_type(value.dtype)} {local} = {text};")
-        if store is not None:
-            name = self.emitter.name(value)
-            target = f"((uint8_t *){name})" if value.dtype.kind == "b" else name   # gcc 12 has no vectors for some stores of bool
-            self._line(f"{target}[{address_text(store)}] = {local};")
-
-    def _recall(self, statement: Recall) -> None:
-        value, text = statement.value, self._text(statement.expression)
-        name = self.names[value] = self.emitter.variable(f"{self.emitter.local(value)}_in_{self.number}")
-        self._line(f"const {c_type(value.dtype)} {name} = {text};")
-
-    def _accumulate(self, statement: Accumulate) -> None:
-        reduction, operand = statement.reduction, self._text(statement.operand)
-        running = self.running.get(reduction.value)
-        if running is not None:
-            self._line(accumulated(reduction.node, running, operand))
-        elif reduction.in_register:
-            self._line(accumulated(reduction.node, f"sum_{self.emitter.local(reduction.value)}", operand))
-        else:
-            self._line(combined(reduction.node, self._target(reduction), operand))
-
-    def _text(self, expression: Expression) -> str:
-        if isinstance(expression, Local):
-            return self.names.get(expression.value) or self.emitter.local(expression.value)
-        if isinstance(expression, Load) and expression in self.turned:
-            return self.turned[expression]
-        if isinstance(expression, Load):
-            return self.emitter.read(expression.array, address_text(expression.address))
-        if isinstance(expression, Kept):
-            return f"{self.rows[expression.value]}[{address_text(expression.address)}]"
-        return self.emitter.expression(expression.node, [self._text(operand) for operand in expression.operands])
 
     # Reductions
 
@@ -367,13 +252,6 @@ class _Renderer:
         else:
             (self.lines if share is None else self.before).append(
                 f"for (int64_t k = 0; k < {size}; ++k) {self.emitter.name(value)}[k] = {start};")
-
-    def _target(self, reduction: Reduction) -> str:
-        """Where the result of a reduction grows."""
-        value = reduction.value
-        if value not in self.own and value.ndim == 0:
-            return self.emitter.local(value)
-        return f"{self.own.get(value) or self.emitter.name(value)}[{address_text(reduction.address)}]"
 
     def _declare(self, reduction: Reduction, prefix: str, wide: bool = False) -> None:
         value, local = reduction.value, self.emitter.local(reduction.value)

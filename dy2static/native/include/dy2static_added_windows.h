@@ -7,9 +7,14 @@
 #include "dy2static_kept.h"
 
 enum {
-    ADDED_DEPTH = 16,                           /* channels of y: fewer do not repay the sums, if windows step by more than one */
+    ADDED_DEPTH = 16, DEEP = 96,                /* channels of y that repay the sums, if windows step by more than one: for few channels of x; any */
     ADDED_PLACES = 2 * GATHERED,                /* of larger images with channels for whole tiles, each class is a product as good */
-    ADDING = 6, LEAST_DEPTH = 8,                /* multiplications in the time in which one is added; channels of y */
+#if defined(__AVX512F__)
+    ADDING = 12,                                /* multiplications in the time in which one product is added */
+#else
+    ADDING = 4,
+#endif
+    EACH = 4000, LEAST_DEPTH = 8,               /* multiplications in the time that a channel of an image takes besides; channels of y */
     BESIDE = 64,                                /* places of a row that are added at a time */
     ADDED_ROWS = HEIGHT,                        /* of the product at a time */
     ADDED_BYTES = NEAR_BYTES / 2                /* of the product at a time, which stays in the second cache */
@@ -49,10 +54,11 @@ static int adds_windows(const dy_windows *windows)
     const int few = w->in < DY_ROWS, meet_few = taps <= 4 * step;       /* rows of tiles; taps that one place of x meets */
     if (taps * spots * (int64_t)sizeof(DY_T) > (int64_t)ADDED_BYTES * (few ? 32 : meet_few ? 4 : 1))
         return 0;
-    if (step > 1 && w->out >= ADDED_DEPTH && (spots <= ADDED_PLACES || few || meet_few))
+    if (step > 1 && w->out >= (few ? ADDED_DEPTH : DEEP) && (spots <= ADDED_PLACES || few || meet_few))
         return 1;
     const int64_t eighths = most(w->in > 8 ? 8 : 9, 32 / w->in);        /* of the time of full tiles, for a class: of few rows more */
-    return (w->out >= LEAST_DEPTH || classes >= 2 * spots * w->out) && classes * eighths > 8 * spots * (w->out + ADDING);
+    const int64_t added = taps * spots * (w->out + ADDING) + (few ? 0 : EACH);
+    return (w->out >= LEAST_DEPTH || classes >= 2 * spots * w->out) && classes * taps * eighths > 8 * added;
 }
 
 /* to[q] = the sum of from[q + t * next] for t < found, which is 1 at least, and a constant where it is small. */

@@ -187,7 +187,12 @@ static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY
     return 0;
 }
 
-enum { FEW_FILTERS = 8 };                   /* of a group: turning the places of their gradients takes longer than multiplying */
+enum {
+    FEW_FILTERS = 4, MORE_FILTERS = 8,          /* of a group: turning the places of their gradients takes longer than multiplying */
+    READ_CHANNELS = 64,                         /* of x, for which that is so with more filters */
+    FEW_PLACES = 25, MORE_PLACES = 36,          /* of an image, for which that is so: what is computed between short rows is dropped */
+    PANEL_DEPTH = 128                           /* places of all images: with fewer, turning them takes longer than laying them into panels */
+};
 
 /* How the derivative by the filters is computed: as the windows say, if that is for them, or by rules. */
 static int64_t way_of_grad_weight(const dy_windows *w)
@@ -196,7 +201,9 @@ static int64_t way_of_grad_weight(const dy_windows *w)
     if (w->algorithm == DY_TURNED || (w->algorithm == DY_PANELS && depth <= DEPTH)
         || (w->algorithm == DY_FEW_FILTERS && w->out <= HEIGHT))
         return w->algorithm;
-    return w->out <= FEW_FILTERS ? DY_FEW_FILTERS : depth >= 2 * COLUMNS ? DY_TURNED : DY_PANELS;
+    const int few = w->out <= FEW_FILTERS && count(w->spots) >= FEW_PLACES
+        || w->out <= MORE_FILTERS && w->in < READ_CHANNELS && count(w->spots) >= MORE_PLACES;
+    return few ? DY_FEW_FILTERS : depth >= PANEL_DEPTH ? DY_TURNED : DY_PANELS;
 }
 
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)

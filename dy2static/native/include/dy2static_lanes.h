@@ -44,4 +44,41 @@ enum { DY_LANES_f64 = DY_LANES_f32 / 2 };
 DY_DEFINE_LANES(float, int32_t, f32)
 DY_DEFINE_LANES(double, int64_t, f64)
 
+/* The last `rest` elements of a row, fewer than a vector: `to` has the first of them in the other lanes.  And such a vector with
+   another number in these lanes.  Built-in functions of the compilers load some elements only: a loop that does so was moved out of the loop
+   around it by gcc 12, past what wrote these elements. */
+#ifdef __AVX__
+
+#define DY_DEFINE_LAST(T, INT, NAME, ...)                                                                               \
+    typedef T dy_lanes_##NAME __attribute__((vector_size(sizeof(T) * DY_LANES_##NAME), aligned(sizeof(T)), may_alias)); \
+    typedef INT dy_mask_##NAME __attribute__((vector_size(sizeof(T) * DY_LANES_##NAME), aligned(sizeof(T)), may_alias)); \
+    static const INT dy_ramp_##NAME[2 * DY_LANES_##NAME] __attribute__((unused)) = {__VA_ARGS__};                       \
+    static inline __attribute__((always_inline, unused)) void dy_last_##NAME(T *to, const T *from, const int rest)      \
+    {                                                                                                                   \
+        const dy_mask_##NAME is = *(const dy_mask_##NAME *)(dy_ramp_##NAME + DY_LANES_##NAME - rest);                   \
+        const dy_lanes_##NAME first = *from - (dy_lanes_##NAME){0};                                                     \
+        *(dy_lanes_##NAME *)to = DY_LOADED_##NAME(from, is, first, rest);                                               \
+    }                                                                                                                   \
+    static inline __attribute__((always_inline, unused)) void dy_only_##NAME(T *part, const int rest, const T other)    \
+    {                                                                                                                   \
+        const dy_mask_##NAME is = *(const dy_mask_##NAME *)(dy_ramp_##NAME + DY_LANES_##NAME - rest);                   \
+        const dy_lanes_##NAME others = other - (dy_lanes_##NAME){0};                                                    \
+        *(dy_mask_##NAME *)part = *(const dy_mask_##NAME *)part & is | (dy_mask_##NAME)others & ~is;                    \
+    }
+
+#ifdef __AVX512F__
+#define DY_LOADED_f32(from, is, first, rest) __builtin_ia32_loadups512_mask((const void *)(from), first, (uint16_t)((1u << (rest)) - 1))
+#define DY_LOADED_f64(from, is, first, rest) __builtin_ia32_loadupd512_mask((const void *)(from), first, (uint8_t)((1u << (rest)) - 1))
+DY_DEFINE_LAST(float, int32_t, f32, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)
+DY_DEFINE_LAST(double, long long, f64, -1, -1, -1, -1, -1, -1, -1, -1)
+#else
+#define DY_LOADED_f32(from, is, first, rest) \
+    (dy_lanes_f32)((dy_mask_f32)__builtin_ia32_maskloadps256((const void *)(from), is) | (dy_mask_f32)first & ~is)
+#define DY_LOADED_f64(from, is, first, rest) \
+    (dy_lanes_f64)((dy_mask_f64)__builtin_ia32_maskloadpd256((const void *)(from), is) | (dy_mask_f64)first & ~is)
+DY_DEFINE_LAST(float, int32_t, f32, -1, -1, -1, -1, -1, -1, -1, -1)
+DY_DEFINE_LAST(double, long long, f64, -1, -1, -1, -1)
+#endif
+#endif
+
 #endif

@@ -100,6 +100,28 @@ static void fill_plane(DY_T *to, const int64_t *plane, const DY_T *x, const int6
         }
 }
 
+/* The same for four remainders that follow each other, whose planes are `each` apart, where no row leaves x at a side. */
+static void fill_four_planes(DY_T *to, const int64_t each, const int64_t *plane, const DY_T *x, const int64_t *sizes,
+                             const int64_t *step, const int64_t *first)
+{
+    for (int64_t q0 = 0; q0 < plane[0]; q0++)
+        for (int64_t q1 = 0; q1 < plane[1]; q1++, to += plane[2]) {
+            const int64_t i0 = q0 * step[0] + first[0], i1 = q1 * step[1] + first[1], apart = step[2];
+            if (i0 < 0 || i0 >= sizes[0] || i1 < 0 || i1 >= sizes[1]) {
+                for (int t = 0; t < 4; t++)
+                    memset(to + t * each, 0, plane[2] * sizeof(DY_T));
+                continue;
+            }
+            const DY_T *row = x + (i0 * sizes[1] + i1) * sizes[2] + first[2];
+            int64_t q = 0;
+            for (; q + 4 <= plane[2]; q += 4, row += 4 * apart)
+                transpose_rows(row, row + apart, row + 2 * apart, row + 3 * apart, to + q, each);
+            for (; q < plane[2]; q++, row += apart)
+                for (int t = 0; t < 4; t++)
+                    to[t * each + q] = row[t];
+        }
+}
+
 /* How the image of a group lies in planes, for `forward` and `grad_weight`. */
 typedef struct {
     int64_t plane[3], remainders[3], each, channel, total;
@@ -124,9 +146,14 @@ static void fill_planes(DY_T *to, const layout *l, const dy_windows *w, const DY
     for (int64_t c = 0; c < w->in; c++, x += count(w->image))
         for (int64_t r0 = 0; r0 < l->remainders[0]; r0++)
             for (int64_t r1 = 0; r1 < l->remainders[1]; r1++)
-                for (int64_t r2 = 0; r2 < l->remainders[2]; r2++, to += l->each) {
+                for (int64_t r2 = 0, some; r2 < l->remainders[2]; r2 += some, to += some * l->each) {
                     const int64_t first[3] = {r0 - w->pad[0], r1 - w->pad[1], r2 - w->pad[2]};
-                    fill_plane(to, l->plane, x, w->image, w->stride, first);
+                    const int64_t last = first[2] + (l->plane[2] - 1) * w->stride[2] + 3;
+                    some = r2 + 4 <= l->remainders[2] && first[2] >= 0 && last < w->image[2] ? 4 : 1;
+                    if (some == 4)
+                        fill_four_planes(to, l->each, l->plane, x, w->image, w->stride, first);
+                    else
+                        fill_plane(to, l->plane, x, w->image, w->stride, first);
                 }
     memset(to, 0, SLACK * sizeof(DY_T));
 }
