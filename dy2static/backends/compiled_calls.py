@@ -22,20 +22,30 @@ NATIVE = OpDef("native", ("*operands",), {"region": None}, "native", _infer, num
 #: The same for operations that run even if their results are never read: they draw random numbers, or may raise.
 NATIVE_EFFECT = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}", effect=True)
 
+#: A reshape of views of an array: compiled code copies them if the array is in C order, else the result may be a view.
+NATIVE_VIEW = OpDef("native_view", ("x",), {"region": None}, "view", lambda x, *, region: region.outputs[0].type, view=True,
+                    numpy="{x}")
+
 
 def is_native(node: Node) -> bool:
     """Whether a node is a region that is compiled as a whole."""
     return node.op is NATIVE or node.op is NATIVE_EFFECT
 
 
-def with_calls(graph: Graph, call_of: Callable[[Graph], CompiledRegion]) -> Graph:
+def with_calls(graph: Graph, call_of: Callable[[Graph], CompiledRegion],
+               view_of: Optional[Callable[[Graph], CompiledCall]] = None) -> Graph:
     """The graph whose native nodes, also those in loops and branches, have their calls in ``attrs["call"]``.
 
     call_of: makes the call of a region.  One that needs scratch memory is given it behind its outputs, on the same GPU.
+    view_of: the same for a `NATIVE_VIEW`, where there are any.
     """
     def called(node: Node) -> Node:
+        if node.op is NATIVE_VIEW:
+            assert view_of is not None
+            return replace(node, attrs={**node.attrs, "call": view_of(node.attrs["region"])})
         if not is_native(node):
-            return replace(node, regions=tuple([with_calls(region, call_of) for region in node.regions])) if node.regions else node
+            regions = tuple([with_calls(region, call_of, view_of) for region in node.regions])
+            return replace(node, regions=regions) if regions else node
         call = call_of(node.attrs["region"])
         device = next(filter(is_gpu, [place_of(v.type) for v in node.outputs]), "")
         scratch = Value(placed(Tensor((call.scratch,), np.dtype(np.uint8)), device), "scratch")

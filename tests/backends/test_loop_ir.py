@@ -35,15 +35,15 @@ def fused(graph, large=None, vectors=False):
     return fuse(graph.nodes, places, read_by, large, vectors), places
 
 
-def nests(graph):
-    """The loop nests of a graph, and the names of nodes that stand alone."""
+def nests(graph, reorders=False):
+    """The loop nests of a graph, and the names of nodes that stand alone; reorders: as of `schedule`."""
     run, places = fused(graph)
-    return [schedule(part, places.of, run.needed.__contains__) if isinstance(part, Group) else part.op.name
+    return [schedule(part, places.of, run.needed.__contains__, reorders=reorders) if isinstance(part, Group) else part.op.name
             for part in run.parts if not isinstance(part, Group) or part.nodes]
 
 
-def only(graph):
-    (nest,) = nests(graph)
+def only(graph, reorders=False):
+    (nest,) = nests(graph, reorders)
     assert isinstance(nest, LoopNest)
     return nest
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dy2static import config, to_static
-from dy2static.backends.c import partition
+from dy2static.backends.c.supported import supported
 from dy2static.native import announce, compiler, team
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -76,7 +76,7 @@ def native(function):
 
 def is_c(compiled):
     """Whether C computes every node of every program, the largest constants apart."""
-    return all(partition.supported(node) or node.op.name == "constant"
+    return all(supported(node) or node.op.name == "constant"
                for program in compiled.dispatcher.programs for node in program.graph.walk())
 
 

@@ -8,7 +8,7 @@ import pytest
 from native_cases import NativeCase, build, graph_of
 
 from dy2static import ops, to_static  # (ops fills OPS)
-from dy2static.backends.c.partition import supported
+from dy2static.backends.c.supported import supported
 from dy2static.ir.building import Builder, building
 from dy2static.ir.op import OPS, sample
 from dy2static.ir.types import Scalar, Tensor
@@ -286,16 +286,20 @@ def test_loops_share_what_they_can():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64", "bool"])
-def test_extrema_of_rows(dtype):
-    """The first extremum of each row: zeros of both signs are equal, the first NaN is one."""
+@pytest.mark.parametrize("columns", [37, 133, 192])
+def test_extrema_of_rows_and_columns(dtype, columns):
+    """The first extremum of each: zeros of both signs are equal, the first NaN is one."""
     rng = np.random.RandomState(0)
-    rows = rng.randint(-3 if np.dtype(dtype).kind != "u" else 0, 4, (40, 37)).astype(dtype)
+    rows = rng.randint(-3 if np.dtype(dtype).kind != "u" else 0, 4, (40, columns)).astype(dtype)
     if rows.dtype.kind == "f":
         rows[1], rows[2], rows[3], rows[4] = 0, np.inf, -np.inf, np.nan
         rows[1, ::2], rows[5, 20], rows[6, 9], rows[7, 3:9] = -0.0, np.nan, -np.nan, np.inf
         rows[8, 5:], rows[9, 7] = -np.inf, np.finfo(dtype).tiny / 4
-    static = to_static(lambda x: (x.argmax(axis=1), x.argmin(axis=1), x.argmax(), x[1:].argmin()), backend="c", strict=True)
-    for got, wanted in zip(static(rows), (rows.argmax(axis=1), rows.argmin(axis=1), rows.argmax(), rows[1:].argmin())):
+
+    def places(x):
+        return x.argmax(axis=1), x.argmin(axis=1), x.argmax(), x[1:].argmin(), x.argmax(axis=0), x[1:].argmin(axis=0)
+    static = to_static(places, backend="c", strict=True)
+    for got, wanted in zip(static(rows), places(rows)):
         np.testing.assert_array_equal(got, wanted)
     assert "d2s_order" in static.program(rows).native_code or rows.dtype.kind != "f"
 

@@ -21,10 +21,12 @@ from ..host.emit import emit
 from ..host.function import NumpyFunction
 from ..host.updates import update_texts
 from .emit import REGION
-from .executor import Bundle, Shared
+from .executor import Bundle, Region, Shared
 from .kernels_products import suffix
-from .partition import partition, supported
+from .partition import partition
+from .supported import supported
 from .updates import takes
+from .view_copies import CopyOrView
 
 
 class CBackend(Backend):
@@ -59,7 +61,10 @@ class CBackend(Backend):
             return Done(on_numpy().finish())
         divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
         bundle = Bundle(None if clock is None else NativeClock(), shared)
-        divided = with_calls(divided, lambda region: bundle.add(region, fallback_of))
+
+        def added(region: Graph) -> Region:
+            return bundle.add(region, fallback_of)
+        divided = with_calls(divided, added, lambda region: CopyOrView(added(region)))
         bundle.add_updates(updates, [k for k, update in enumerate(updates) if takes(update)])
         if bundle.is_empty:
             return on_numpy()

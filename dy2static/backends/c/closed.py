@@ -27,9 +27,9 @@ from .extents import is_grown
 from .headers import headers
 from .kernels_blocks import BLOCKS
 from .outline import Parts
-from .partition import supported
 from .scalars import enters_as_array, scalar_type
 from .standalone import Failure, Standalone
+from .supported import supported
 
 #: What a room takes of the arena besides its size: the head of a piece, and what its address is rounded by.
 ROOM = 2 * ALIGNMENT

@@ -24,6 +24,13 @@ def owned(block: Block) -> Set[Value]:
     return {value for step in block.steps for value in step.node.outputs if _gives_memory(step, value)}
 
 
+def copied(block: Block) -> Set[Value]:
+    """What nodes of this block put in order, because no strides show it: that has memory of its own, too."""
+    places = layout.Places(lambda: "")
+    return {value for step in block.steps if not step.blocks and not places.settle(step.node) and step.node.op.name == "reshape"
+            for value in step.node.outputs}
+
+
 def _gives_memory(step: Step, value: Value) -> bool:
     if not isinstance(value.type, Tensor):
         return False

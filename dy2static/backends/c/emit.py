@@ -20,7 +20,7 @@ from ..loops.layout import Place
 from ..loops.schedule import schedule
 from ..run_sizes import size_variables, with_run_sizes
 from .alike_nests import AlikeNests, form_of
-from .control import LoopText, owned, write_branch
+from .control import LoopText, copied, owned, write_branch
 from .epilogues import finished, followers
 from .finished_products import finished_at, write_finished
 from .function import FunctionEmitter
@@ -76,7 +76,7 @@ def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = 
         out = FunctionEmitter(graph, parts, read_by, standalone)
         signature = Signature(graph, out)
         signature.enter()
-        signature.bind_outputs(owned(block))
+        signature.bind_outputs(owned(block) | copied(block))
         if ticks is not None:
             out.line("dy_start();")
         _Walk(out, read_by, ticks).block(block)
@@ -259,7 +259,7 @@ class _Walk:
             self._overwrite(group)
             return
         out.named.clear()
-        nest = schedule(group, out.place, out.stored)
+        nest = schedule(group, out.place, out.stored, reorders=True)
         text = render(nest, out)
         self._overwrite(group)
         if not group.shape and not self.are_many:

@@ -241,16 +241,19 @@ class Region:
         if any(a is not b for a, b in zip(inputs, args)):
             return self.call(*inputs, *args[count:])
         entering.require(self.graph.inputs, inputs)
+        inputs = [list(x) if isinstance(value.type, ListType) and isinstance(value.type.elem, Tensor) else
+                  x.tolist() if isinstance(value.type, ListType) else x for value, x in zip(self.graph.inputs, inputs)]
+        return self._hand_over(self.by_numpy(*inputs), args[count:])
+
+    def by_numpy(self, *inputs: Any) -> Tuple[Any, ...]:
+        """What its graph gives by NumPy calls."""
         if self._fallback is None:
             self._fallback = self._make_fallback(self.graph)
         function, origins = self._fallback
-        inputs = [list(x) if isinstance(value.type, ListType) and isinstance(value.type.elem, Tensor) else
-                  x.tolist() if isinstance(value.type, ListType) else x for value, x in zip(self.graph.inputs, inputs)]
         try:
-            results = function(None, *inputs)
+            return function(None, *inputs)
         except Exception as error:
             raise show_user_line(error, function.__code__, origins)     # noqa: B904  the same error, with one more entry
-        return self._hand_over(results, args[count:])
 
     def _hand_over(self, results: Sequence[Any], arrays: Sequence[np.ndarray]) -> Any:
         others: List[Any] = []

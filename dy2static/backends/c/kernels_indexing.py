@@ -3,19 +3,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
 from ...ir.c_forms import c_type
-from ...ir.dims import is_known
+from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
 from ..loops.layout import Place, broadcast, compact_strides, indexed, place_of
 from .emitter import Emitter, Rule
-from .nests import along, checked_index, loops, zeros
+from .nests import along, block, checked_index, loops, zeros
 
 #: Nanoseconds of a step that waits for the one before it.
 _STEP = 1
+
+#: Columns whose extrema are looked for together.
+_COLUMNS = 64
 
 
 def _around(shape: Sequence[int], axis: int) -> Tuple[int, int, int]:
@@ -52,56 +55,93 @@ def _argument(emitter: Emitter, node: Node) -> None:
     (value,), (x,), axis = node.outputs, node.inputs, node.attrs["axis"]
     shape = (x.type.size,) if axis is None else x.shape
     outer, count, inner = _around(shape, axis or 0)
-    source = emitter.pointer(x)
-    target = emitter.name(value) if value.ndim else None
+    if not is_known(count):
+        emitter.line(f"if ({count} < 1) goto bail;")
+    if value.ndim and inner != 1:
+        _argument_of_columns(emitter, node, (outer, count, inner))
+    else:
+        _argument_of_rows(emitter, node, outer, count)
+
+
+def _in_order(node: Node) -> Tuple[str, Callable[[str], str]]:
+    """The type of ints in the order of the elements of which a node finds the extremum, and the text of one of them."""
+    (x,) = node.inputs
+    size, first = x.dtype.itemsize * 8, "MAX" if node.op.name == "argmax" else "MIN"
+    if x.dtype.kind == "f":
+        return f"int{size}_t", lambda element: f"d2s_order_f{size}({element}, INT{size}_{first})"
+    type = "uint8_t" if x.dtype.kind == "b" else c_type(x.dtype)
+    return type, lambda element: f"({type}){element}"
+
+
+def _argument_of_rows(emitter: Emitter, node: Node, outer: Size, count: Size) -> None:
+    """The same along memory: the extremum of each of some columns, then the first place of the best one, and what is left over."""
+    (value,), (x,) = node.outputs, node.inputs
+    source, target = emitter.pointer(x), emitter.name(value) if value.ndim else None
+    (type, order), (most, better, place) = _in_order(node), _sought(node, count)
     if target is None:
         emitter.line(f"int64_t {emitter.local(value)} = 0;")
-    if inner == 1 and is_known(count) and 0 < count < 2 ** 31:
-        _argument_of_rows(emitter, node, source, target)
-        return
-    sign, opposite = (">", "islessequal") if node.op.name == "argmax" else ("<", "isgreaterequal")
-    with loops(emitter, "a", (outer, inner)) as (o, j):
-        emitter.line(f"{c_type(x.dtype)} best = {source}[{along((o, '0', j), (outer, count, inner))}];")
-        emitter.line("int64_t found = 0;")
-        emitter.line(f"for (int64_t c = 1; c < {count}; ++c) {{")
-        emitter.line(f"    const {c_type(x.dtype)} item = {source}[{along((o, 'c', j), (outer, count, inner))}];")
-        better = f"best == best && !{opposite}(item, best)" if x.dtype.kind == "f" else f"item {sign} best"
-        emitter.line(f"    if ({better}) {{ best = item; found = c; }}")
-        emitter.line("}")
-        emitter.line(f"{target}[{along((o, j), (outer, inner))}] = found;" if target else f"{emitter.local(value)} = found;")
+    if isinstance(count, int):
+        width = next((n for n in (_COLUMNS, 32, 16) if count % n == 0), 16 if count > 16 else 1)
+        many, whole = str(width), str(count // width * width)
+    else:
+        many, whole = f"{count} < 16 ? 1 : 16", f"{count} < 16 ? {count} : ({count}) / 16 * 16"
+    with loops(emitter, "a", (outer,), count * 0.3 if target and isinstance(count, int) else 0) as (o,):
+        row = f"{o} * ({count}) + " if o != "0" else ""
+        emitter.line(f"const int64_t many = {many}, size = {whole};")
+        _best_of_columns(emitter, node, count, "size", "many", lambda c: f"{source}[{row}{c} + j]")
+        emitter.line(f"{type} most = best[0];")
+        emitter.line(f"#pragma omp simd reduction({most}:most)")
+        emitter.line(f"for (int j = 0; j < many; ++j) most = best[j] {better} most ? best[j] : most;")
+        emitter.line(f"{place} reached = {count};")
+        emitter.line("#pragma omp simd reduction(min:reached)")
+        with block(emitter, "for (int j = 0; j < many; ++j) {"):
+            emitter.line(f"const {place} here = best[j] == most ? found[j] + j : {count};")
+            emitter.line("reached = here < reached ? here : reached;")
+        with block(emitter, f"for ({place} c = size; c < {count}; ++c) {{"):
+            emitter.line(f"const {type} item = {order(f'{source}[{row}c]')};")
+            emitter.line(f"if (item {better} most) {{ most = item; reached = c; }}")
+        emitter.line(f"{target}[{o}] = reached;" if target else f"{emitter.local(value)} = reached;")
     if target is None and emitter.stored(value):
         emitter.line(f"{emitter.name(value)}[0] = {emitter.local(value)};")
 
 
-def _argument_of_rows(emitter: Emitter, node: Node, source: str, target: Optional[str]) -> None:
-    """The same along memory, in loops of vectors: the extremum as an int in the order of the elements, then its first place."""
-    (value,), (x,) = node.outputs, node.inputs
-    axis, most = node.attrs["axis"], "max" if node.op.name == "argmax" else "min"
-    count = x.type.size if axis is None else x.shape[axis]
-    better = ">" if most == "max" else "<"
-    size = x.dtype.itemsize * 8
-    type = f"int{size}_t" if x.dtype.kind == "f" else "uint8_t" if x.dtype.kind == "b" else c_type(x.dtype)
+def _argument_of_columns(emitter: Emitter, node: Node, sizes: Tuple[Size, Size, Size]) -> None:
+    """The same across memory: rows of some columns are compared with the best so far."""
+    (value,), (x,), (outer, count, inner) = node.outputs, node.inputs, sizes
+    source, target = emitter.pointer(x), emitter.name(value)
+    with loops(emitter, "a", (outer,), count * inner * 0.3 if isinstance(count, int) and isinstance(inner, int) else 0) as (o,):
+        with block(emitter, f"for (int64_t first = 0; first < {inner}; first += {_COLUMNS}) {{"):
+            emitter.line(f"const int64_t many = {inner} - first < {_COLUMNS} ? {inner} - first : {_COLUMNS};")
+            _best_of_columns(emitter, node, count, str(count), "1", lambda c: f"{source}[{along((o, c, 'first'), sizes)} + j]")
+            emitter.line("#pragma omp simd")
+            emitter.line(f"for (int64_t j = 0; j < many; ++j) {target}[{along((o, 'first'), (outer, inner))} + j] = found[j];")
 
-    def item(index: str) -> str:
-        element = f"{source}[{row}{index}]"
-        return f"d2s_order_f{size}({element}, INT{size}_{most.upper()})" if x.dtype.kind == "f" else f"({type}){element}"
-    with loops(emitter, "a", (x.type.size // count,), count * 0.5 if target else 0) as (o,):
-        row = f"{o} * {count} + " if o != "0" else ""
-        emitter.line(f"{type} best = {item('0')};")
-        emitter.line(f"#pragma omp simd reduction({most}:best)")
-        emitter.line(f"for (int32_t c = 1; c < {count}; ++c) {{")
-        emitter.line(f"    const {type} item = {item('c')};")
-        emitter.line(f"    best = item {better} best ? item : best;")
-        emitter.line("}")
-        emitter.line(f"int32_t found = {count};")
-        emitter.line("#pragma omp simd reduction(min:found)")
-        emitter.line(f"for (int32_t c = 0; c < {count}; ++c) {{")
-        emitter.line(f"    const int32_t place = {item('c')} == best ? c : {count};")
-        emitter.line("    found = place < found ? place : found;")
-        emitter.line("}")
-        emitter.line(f"{target}[{o}] = found;" if target else f"{emitter.local(value)} = found;")
-    if target is None and emitter.stored(value):
-        emitter.line(f"{emitter.name(value)}[0] = {emitter.local(value)};")
+
+def _sought(node: Node, count: Size) -> Tuple[str, str, str]:
+    """What is sought, how one that is better compares, and the type of its place, as wide as the elements if it fits into these."""
+    most, better = ("max", ">") if node.op.name == "argmax" else ("min", "<")
+    is_short = isinstance(count, int) and count < 2 ** 31 and node.inputs[0].dtype.itemsize < 8
+    return most, better, "int32_t" if is_short else "int64_t"
+
+
+def _best_of_columns(emitter: Emitter, node: Node, count: Size, end: str, step: str, element: Callable[[str], str]) -> None:
+    """Write loops of vectors over ``many`` columns that leave the extremum of each in ``best``, and its first place in ``found``.
+
+    count: how many places there are.  end, step: where those of columns end, and how far they are apart.  element: the text of
+    element ``j`` at a place.
+    """
+    (type, order), (_, better, place) = _in_order(node), _sought(node, count)
+    emitter.line(f"{type} best[{_COLUMNS}]; {place} found[{_COLUMNS}];")
+    head = "for (int64_t j = 0; j < many; ++j) {"
+    emitter.line("#pragma omp simd")
+    emitter.line(f"{head} best[j] = {order(element('0'))}; found[j] = 0; }}")
+    with block(emitter, f"for ({place} c = {step}; c < {end}; c += {step}) {{"):
+        emitter.line("#pragma omp simd")
+        with block(emitter, head):
+            emitter.line(f"const {type} item = {order(element('c'))};")
+            emitter.line(f"const bool better = item {better} best[j];")
+            emitter.line("best[j] = better ? item : best[j];")
+            emitter.line("found[j] = better ? c : found[j];")
 
 
 def _running(combine: Callable[..., str]) -> Rule:

@@ -10,6 +10,7 @@ _RESERVED = frozenset("""
     INFINITY NAN y0 y1 j0 j1 log exp sin cos tan register signed unsigned volatile inline restrict auto extern default
     typedef a c e o at to from best found item last total begin end left right better linux unix free memset memcpy fabs
     heap failed made first windows t step size count xs taken sums second s reached m kind kept into channels after
+    most many here
 """.split())
 
 #: Names of loops' variables, and what is made of other names.

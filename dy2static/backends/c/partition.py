@@ -1,165 +1,26 @@
-"""Which nodes C takes, and the regions they make: each becomes one ``native`` node of the graph."""
+"""The regions of a graph: each group of nodes that C computes at once becomes one ``native`` node."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Collection, Dict, List, Sequence, Set
+from typing import Collection, Dict, List, Sequence, Set
 
-import numpy as np
-
-from ...ir.c_forms import c_expression, c_type
-from ...ir.dims import Dim, is_known
 from ...ir.graph import Graph, Node, Value
-from ...ir.sizes_read import dims_of, made_symbols
-from ...ir.types import Extent, Scalar, Stack, Tensor, dims_in
-from ...ir.types import List as ListType
+from ...ir.sizes_read import made_symbols
+from ...ir.types import Extent, Tensor, dims_in
 from ...lowering.numpy.legalize import CALLS, call_as_ops
 from ...passes.effects import must_run
-from ...passes.legalize.decompose import decomposes
 from ..compiled_calls import NATIVE, NATIVE_EFFECT
 from ..loops import layout
-from ..loops.groups import REDUCTIONS
 from ..run_sizes import symbols_of
-from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_picking, kernels_pooling, lists
-from .draws import NATIVE_DRAWS, STANDALONE_DRAWS, draws
-from .kernels_dense import ALONE
+from .draws import NATIVE_DRAWS, draws
 from .lists import LISTS, has_list, is_list
-from .scalars import has_scalar_form
+from .supported import supported
 from .vector_sorts import is_left_to_numpy
-
-#: Tables up to this size stand in the text; larger ones are inputs.
-_LARGEST_TABLE = 64
+from .view_copies import Copying, copying, with_native_views
 
 #: Draws: other nodes may move past them, because they see no arrays.
 _DRAWS = ("random_uniform", "random_between", "random_normal", "fast_begin", "fast_uniform", "fast_between", "fast_normal",
           "fast_kept")
-
-
-def supported(node: Node, standalone: bool = False) -> bool:
-    """Whether C computes a node, with all that is in its regions.
-
-    standalone: in a function that no Python stands behind: also tables of any size, all draws, what raises, and lists and stacks
-        whose items have sizes that only the run knows; none of these enters or leaves.
-    """
-    if node.op.name == "raise_":
-        return standalone
-    if not all(_has_memory_form(value, standalone) for value in (*node.inputs, *node.outputs)):
-        return False
-    name = node.op.name
-    if name in CALLS:
-        instead = call_as_ops(node)
-        return instead is not None and all(supported(new, standalone) for new in instead)
-    if not all(map(is_known, dims_of(node))) and not _fits_run_sizes(node):
-        return False
-    if name in LISTS:
-        return lists.takes(node, standalone)
-    if standalone and name in ("constant", *STANDALONE_DRAWS):
-        return True
-    if node.regions:
-        return name in ("if_", "while_", "scan") and all(
-            supported(inner, standalone) for region in node.regions for inner in region.nodes) \
-            and all(_plain_control(node, region, standalone) for region in node.regions)
-    if any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
-        return name in ("stack_product", "stack_scatter") and node.outputs[0].dtype.kind == "f"
-    if node.op.kind == "scalar":
-        return has_scalar_form(node) or name in ("py_constant", "dimension") and _fits(node)
-    if any(isinstance(v.type, Scalar) for v in node.inputs) and name not in ("getitem_at", "scatter_at", "put"):
-        return False
-    if node.op.kind == "elementwise":
-        types = [v.type for v in node.inputs]
-        return c_expression(node.op, [v.name for v in node.inputs], types, node.outputs[0].type, node.attrs) is not None
-    if node.op.decompose is not None:
-        return decomposes(node)
-    return name in _TAKEN and _TAKEN[name](node)
-
-
-#: Ops whose text is right for sizes that only the run knows.
-_OF_ANY_SIZE = frozenset((
-    *REDUCTIONS, *layout.RULES, "matmul", "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at",
-    "take_along", "add_along", "stack_scatter", "sequence_places", "dimension", "argmax", "argmin", "arange", "argsort", "bincount",
-    "cumprod", "cumsum", "linear_recurrence", "pad", "pretransposed", "put_diagonal", "put_diagonals", "select",
-    "shift", "sort", "stack_product", "weighted_add", "weighted_take", *STANDALONE_DRAWS, *LISTS)) - {"diagonal"}
-
-
-#: Ops whose text is right for any number of images of any size, if their channels and windows are known.
-_OF_ANY_IMAGES = {**dict.fromkeys(kernels_convolution.CONVOLUTIONS, kernels_convolution.known_of),
-                  **dict.fromkeys(kernels_pooling.WINDOWS, kernels_pooling.known_of)}
-
-
-def _fits_run_sizes(node: Node) -> bool:
-    """Whether C computes a node for sizes that only the run knows."""
-    if node.op.name in ("scatter_slice", "pick", "add_at", "put"):
-        return all(entry[2] == 1 or entry[1:] == (None, -1) or all(e is None or is_known(e) for e in entry[:2])
-                   for entry in node.attrs["index"] if isinstance(entry, tuple))
-    if node.op.name in _OF_ANY_IMAGES:
-        windows = tuple([attr for name, attr in node.attrs.items() if name != "size"])
-        return not any(True for _ in dims_in((windows, _OF_ANY_IMAGES[node.op.name](node))))
-    return bool(node.regions) or node.op.kind == "elementwise" or node.op.decompose is not None or node.op.name in _OF_ANY_SIZE
-
-
-def _reduces(node: Node) -> bool:
-    kind = node.outputs[0].dtype.kind
-    return node.op.name in ("any", "all") or kind in "iu" or kind == "f" and node.inputs[0].dtype.kind == "f"
-
-
-def _fits(node: Node) -> bool:
-    value = node.attrs.get("value", node.attrs.get("size"))
-    if isinstance(value, Dim):
-        return True
-    if isinstance(node.outputs[0].type, Tensor):
-        return isinstance(value, (bool, int, float, np.generic)) and (
-            node.outputs[0].dtype.kind == "f" or value in (0, 1, True, False))
-    return isinstance(value, (bool, float)) or isinstance(value, int) and -2 ** 62 < value < 2 ** 62
-
-
-def _has_memory_form(value: Value, standalone: bool = False) -> bool:
-    type = value.type
-    if isinstance(type, Stack):
-        return not isinstance(type.elem, (Stack, ListType)) and _has_memory_form(Value(type.elem)) and all(
-            n if is_known(n) else standalone for n in type.elem.shape)
-    if isinstance(type, ListType):
-        return lists.has_memory_form(type, standalone)
-    if isinstance(type, Tensor):
-        return c_type(type.dtype) is not None
-    return isinstance(type, Scalar) and (type.kind != "numpy" or c_type(type.dtype) is not None)
-
-
-def _plain_control(node: Node, region: Graph, standalone: bool) -> bool:
-    """Whether a region gives what the node gives, and always ends; one that raises may be a side of a branch."""
-    if standalone and node.op.name == "if_" and region.nodes and region.nodes[-1].op.name == "raise_":
-        return True
-    if node.op.name == "if_" and any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
-        return False
-    if node.op.name == "if_" and [v.type for v in region.outputs] != [v.type for v in node.outputs]:
-        return False
-    if standalone and any(inner.op.name in ("list_stack", "list_array") for inner in region.walk()):
-        return False                                           # how much memory its result takes is known in there only
-    carried = node.attrs.get("carried", 0)
-    return not any(isinstance(v.type, Stack) for v in node.outputs[:carried]) and all(
-        _has_memory_form(v, standalone) for v in region.outputs)
-
-
-def _is_float(node: Node) -> bool:
-    return node.outputs[0].dtype.kind == "f"
-
-
-def _always(node: Node) -> bool:
-    return True
-
-
-#: For each op that is no list, no number and not elementwise, whether C takes a node of it; what comes later counts.
-_TAKEN: Dict[str, Callable[[Node], bool]] = {
-    **dict.fromkeys((*layout.RULES, *ALONE), _always),
-    **dict.fromkeys(STANDALONE_DRAWS, lambda node: False),
-    **dict.fromkeys(NATIVE_DRAWS, lambda node: node.outputs[0].ndim > 0),
-    **dict.fromkeys(kernels_pooling.WINDOWS, kernels_pooling.takes),
-    **dict.fromkeys(kernels_convolution.CONVOLUTIONS, kernels_convolution.takes),
-    **dict.fromkeys(kernels_blocks.BLOCKS, kernels_blocks.takes),
-    **dict.fromkeys(kernels_indexing.AXES, kernels_indexing.takes),
-    **dict.fromkeys(kernels_picking.PICKS, kernels_picking.takes),
-    "full": _fits, "matmul": _is_float,
-    "constant": lambda node: node.attrs["value"].size <= _LARGEST_TABLE,
-    "arange": lambda node: node.outputs[0].dtype.kind in "iuf" and all(isinstance(node.attrs[k], int) for k in ("start", "step")),
-    **dict.fromkeys(REDUCTIONS, _reduces)}
 
 
 def partition(graph: Graph, kept: Collection[Value] = (), is_inner: bool = False) -> Graph:
@@ -180,6 +41,8 @@ class _Partition:
         for node in graph.nodes:
             for value in node.inputs:
                 self.readers.setdefault(value, []).append(node)
+        self.copies: Set[Node] = set()                         # reshapes that copy what native code has made
+        self.asked: Dict[Node, Copying] = {}                   # those that may copy
         self.leaving = set(self.wanted)                        # with what those are views of
         for node in reversed(graph.nodes):
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
@@ -189,6 +52,12 @@ class _Partition:
         while leaks := {node for node in self.native if self._may_leak(node)}:
             self.native -= leaks                               # what these read may then be seen by others
         self._leave_lists(is_inner)
+        for node in graph.nodes:
+            found = copying(node, self.producer, self.native)
+            if found is not None and self._makes_memory(found.source):
+                self.copies.add(node)
+            elif found is not None:
+                self.asked[node] = found
         self.sizes = {symbol: node for node in graph.nodes for inner in node.walk() for symbol, _, _ in made_symbols(inner)}
         self.level: Dict[Node, int] = {}
 
@@ -254,13 +123,21 @@ class _Partition:
 
     def _is_native_alone(self, value: Value) -> bool:
         """Whether native code makes a new array, and nothing else reads it, or a view of it."""
-        node = self.producer.get(value)
-        return node in self.native and not node.regions and not _stays_outside(node) and not node.op.view and all(
-            reader in self.native and (not _stays_outside(reader) or all(map(self._is_read_natively, reader.outputs)))
+        return self._makes_memory(value) and all(
+            reader in self.native and (not self._stays_outside(reader) or all(map(self._is_read_natively, reader.outputs)))
             for reader in self.readers.get(value, ()))
 
+    def _makes_memory(self, value: Value) -> bool:
+        """Whether native code puts a value into memory of its own, in C order."""
+        node = self.producer.get(value)
+        return node in self.copies or node in self.native and not (node.regions or node.op.view or _only_renames(node))
+
+    def _stays_outside(self, node: Node) -> bool:
+        """Whether others that read what a node gives get it from outside of the region."""
+        return _only_renames(node) and node not in self.copies
+
     def _is_read_natively(self, view: Value) -> bool:
-        return view not in self.wanted and all(reader in self.native and not _stays_outside(reader)
+        return view not in self.wanted and all(reader in self.native and not self._stays_outside(reader)
                                                for reader in self.readers.get(view, ()))
 
     def _passes_on(self, node: Node, k: int) -> bool:
@@ -328,13 +205,13 @@ class _Partition:
         views: List[Node] = []
         wanted = {v for v in made if v in self.wanted or any(node not in inside for node in self.readers.get(v, ()))}
         for node in reversed(nodes):                           # views that leave are made outside, of what they are views of
-            if _stays_outside(node) and not wanted.isdisjoint(node.outputs):
+            if self._stays_outside(node) and not wanted.isdisjoint(node.outputs):
                 views.insert(0, node)
                 wanted -= set(node.outputs)
                 wanted |= {v for v in node.inputs if v in made}
         kept = _needed(nodes, wanted)
-        if not any(_works(node) for node in kept):
-            return list(nodes)
+        if not any(_works(node) or node in self.copies for node in kept):
+            return self._with_native_views(nodes)
         outputs = tuple(v for node in kept for v in node.outputs if v in wanted)
         kept = self._with_sources(kept)
         made = {v for node in kept for v in node.outputs}
@@ -345,7 +222,17 @@ class _Partition:
         outputs += tuple(Value(Extent(symbol), symbol) for symbol in dict.fromkeys(found))
         region = Graph(inputs, outputs, tuple(kept), "native")
         native = Node(NATIVE_EFFECT if any(map(must_run, kept)) else NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
-        return [native, *views]
+        return [native, *self._with_native_views(views)]
+
+    def _with_native_views(self, nodes: Sequence[Node]) -> List[Node]:
+        """These nodes, with native code for reshapes that may copy."""
+        asked = {node: self.asked[node] for node in nodes if node in self.asked}
+        if not asked:
+            return list(nodes)
+        own = set(nodes)
+        read = {v for node in nodes for v in node.outputs
+                if v in self.wanted or any(reader not in own for reader in self.readers.get(v, ()))}
+        return with_native_views(nodes, asked, read)
 
     def _with_sources(self, nodes: Sequence[Node]) -> List[Node]:
         """The nodes, and before them those outside that only rename elements, or need none: constants, views."""
@@ -355,7 +242,7 @@ class _Partition:
         while waiting:
             value = waiting.pop()
             source = self.producer.get(value)
-            if value in made or source not in self.native or not _stays_outside(source):
+            if value in made or source not in self.native or not self._stays_outside(source):
                 continue
             made.update(source.outputs)
             found.append(source)
@@ -374,7 +261,7 @@ def _has_effect(node: Node) -> bool:
     return any(inner.op.effect and inner.op.name not in CALLS and inner.op.name not in NATIVE_DRAWS for inner in node.walk())
 
 
-def _stays_outside(node: Node) -> bool:
+def _only_renames(node: Node) -> bool:
     if node.op.name in CALLS:
         instead = call_as_ops(node) or ()
         return any(new.op.view for new in instead) and all(new.op.view or new.op.kind == "scalar" for new in instead)
@@ -396,4 +283,4 @@ def _works(node: Node) -> bool:
     """Whether a node does more than to rename, or to compute with single numbers, which Python does as fast."""
     if node.op.name in CALLS and all(v.type.shape == () for v in (*node.inputs, *node.outputs)):
         return False
-    return bool(node.regions) or not (_stays_outside(node) or node.op.kind == "scalar")
+    return bool(node.regions) or not (_only_renames(node) or node.op.kind == "scalar")

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import List, Mapping
 
 from ..loops.ir import Accumulate, Address, Apply, Expression, Load, LoopNest, Part, Sweep
+from ..loops.order import LEAST_TURNED, may_turn
 from ..loops.schedule import OWN_BYTES
 
-#: Rows and columns of a square at most; fewer turns than the least do not repay a buffer.
-HEIGHT, WIDTH, _LEAST = 16, 64, 8
+#: Rows and columns of a square at most.
+HEIGHT, WIDTH = 16, 64
 
 
 def turned_loads(nest: LoopNest, sweep: Sweep) -> List[Load]:
@@ -22,7 +23,7 @@ def turned_loads(nest: LoopNest, sweep: Sweep) -> List[Load]:
     if nest.split is not None or len(nest.inner) < 2 or sweep.block or sweep.reductions:
         return []
     *_, axis, inner = nest.inner
-    if not all(isinstance(a.size, int) and a.size >= _LEAST for a in (axis, inner)):
+    if not all(isinstance(a.size, int) and a.size >= LEAST_TURNED for a in (axis, inner)):
         return []
     found: List[Load] = []
     for statement in sweep.body:
@@ -47,7 +48,7 @@ def _collect(expression: Expression, axis: str, inner: str, found: List[Load]) -
     if isinstance(expression, Apply):
         for operand in expression.operands:
             _collect(operand, axis, inner, found)
-    elif isinstance(expression, Load) and expression.array.dtype.kind in "fiu" and expression.array.dtype.itemsize in (4, 8):
+    elif isinstance(expression, Load) and may_turn(expression.array.dtype):
         address = expression.address
         if _stride(address, axis) == 1 and _stride(address, inner) not in (0, 1):
             found.append(expression)

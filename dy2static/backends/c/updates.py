@@ -18,8 +18,8 @@ from ...passes.in_place import Update
 from ..host.updates import bound, emit_update
 from ..updates import UpdateCall, flat
 from .names import CNames
-from .partition import supported
 from .scalars import SCALARS, scalar_type
+from .supported import supported
 
 #: So many elements are computed, looked at, and stored.
 _PIECE = 1024

@@ -13,7 +13,7 @@ from ...ir.types import List as ListType
 from ...ir.types import Scalar, Tensor
 from ...runtime.host_calls import Call
 from ...runtime.result_types import check_result
-from ..compiled_calls import is_native
+from ..compiled_calls import NATIVE_VIEW, is_native
 from .emitter import Emitter
 from .native_calls import write_native
 from .python_calls import write_call, write_change, write_raise
@@ -37,7 +37,7 @@ def write_node(out: Emitter, node: Node) -> None:
         out.values.texts[node.outputs[0]] = "None"
     elif node.op.name == "raise_":
         write_raise(out, node)
-    elif is_native(node):
+    elif is_native(node) or node.op is NATIVE_VIEW:
         write_native(out, node)
     elif node in out.changes.nodes:
         write_change(out, node)

@@ -26,6 +26,7 @@ from .ir import (
     Sweep,
 )
 from .layout import Place, broadcast, compact_strides, merged_axes, place_of
+from .order import ordered
 from .parallelize import Level, Share, cut, image_by_image
 
 #: Longer sums of floats are made of sums of so many elements, which are added up in double precision.
@@ -53,7 +54,8 @@ def reads_bytes(value: Value, arrays: Iterable[Value]) -> bool:
 
 
 def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0, apart: int = 0,
-             keeps: bool = True, vectors: bool = True, target: Callable[[Value], Place] = place_of) -> LoopNest:
+             keeps: bool = True, vectors: bool = True, target: Callable[[Value], Place] = place_of,
+             reorders: bool = False) -> LoopNest:
     """The loop nest of a group.
 
     place: where the elements of a value are.  stored: whether a value must be in memory.  images: of what comes one after the
@@ -61,17 +63,18 @@ def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Va
     their own, in a group without rows.  keeps: whether elements of a row that are not cheap have a row buffer; without, each sweep
     that reads them computes them again.  vectors: whether the innermost loop takes as many elements at a time as a vector has of
     the narrowest type, so that what reads bytes is not cheap.  target: where the elements of a value that the group makes are put.
+    reorders: whether the loops of a group without reductions may be in another order than its axes.
 
     Linear in nodes times the sweeps that need them again.
     """
-    return _Schedule(group, place, stored, apart, keeps, vectors, target).nest(images)
+    return _Schedule(group, place, stored, apart, keeps, vectors, target, reorders).nest(images)
 
 
 class _Schedule:
     """The decisions for one group."""
 
     def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int, keeps: bool,
-                 vectors: bool, target: Callable[[Value], Place]):
+                 vectors: bool, target: Callable[[Value], Place], reorders: bool):
         self.group, self.place, self.stored, self.keeps, self.target = group, place, stored, keeps, target
         self.makers = {node.outputs[0]: node for node in group.nodes}
         self.places = self._places()
@@ -79,6 +82,8 @@ class _Schedule:
         axes = range(len(group.shape))
         self.outer = self._loops("i", axes[:split])
         self.inner = self._loops("i", axes[split:apart]) + self._loops("j", axes[max(split, apart):])
+        if reorders and group.split is None and not group.totals and group.sweeps == 1:
+            self.inner = self._ordered(self.inner)
         self.kept = self._kept(vectors)
         self.here: Set[Value] = set()                       # elements that the sweep at hand has made
         self.body: List[Statement] = []
@@ -112,6 +117,14 @@ class _Schedule:
         shape = self.group.shape
         return tuple(Axis(f"{letter}{k}", math.prod(shape[a] for a in part), tuple(part))
                      for k, part in enumerate(merged_axes(shape, self.places, axes)))
+
+    def _ordered(self, loops: Tuple[Axis, ...]) -> Tuple[Axis, ...]:
+        """These loops, whose turns may come in any order, so that what lies the other way round can be turned."""
+        if len(loops) < 3:
+            return loops
+        read = [place for place in dict.fromkeys(self.places) if place.base not in self.group.elements]
+        order = ordered([loop.size for loop in loops], [loop.axes[-1] for loop in loops], read)
+        return tuple([loops[k] for k in order])
 
     def _row_size(self) -> Size:
         return math.prod(axis.size for axis in self.inner)

@@ -83,8 +83,9 @@ static inline int64_t dy_larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A matrix turned: block by block, so that both sides stay in the first cache, and four by four.  Elements are copied as bytes, because
-   they may be of any type.  Rows are so many elements apart. */
+/* A matrix turned: block by block, so that both sides stay in the first cache, and four by four.  Bands of rows are so high that
+   whole lines of the cache are written.  Elements are copied as bytes, because they may be of any type.  Rows are so many elements
+   apart. */
 #define DY_DEFINE_TURN(SIZE, SQUARE)                                                                                   \
     static inline void dy_turn_block_##SIZE(const char *from, const int64_t apart, const int64_t rows,                 \
                                             const int64_t columns, char *to, const int64_t next)                       \
@@ -104,10 +105,13 @@ static inline int64_t dy_larger(int64_t a, int64_t b)
     static inline void dy_turn_##SIZE(const void *from, const int64_t apart, const int64_t rows, const int64_t columns,\
                                       void *to, const int64_t next)                                                    \
     {                                                                                                                  \
-        for (int64_t i = 0; i < rows; i += 16)                                                                         \
+        for (int64_t band = 0; band < rows; band += 64) {                                                              \
+            const int64_t end = rows - band < 64 ? rows : band + 64;                                                   \
             for (int64_t j = 0; j < columns; j += 16)                                                                  \
-                dy_turn_block_##SIZE((const char *)from + (i * apart + j) * SIZE, apart, rows - i < 16 ? rows - i : 16,\
-                                     columns - j < 16 ? columns - j : 16, (char *)to + (j * next + i) * SIZE, next);   \
+                for (int64_t i = band; i < end; i += 16)                                                               \
+                    dy_turn_block_##SIZE((const char *)from + (i * apart + j) * SIZE, apart, end - i < 16 ? end - i : 16,\
+                                         columns - j < 16 ? columns - j : 16, (char *)to + (j * next + i) * SIZE, next);\
+        }                                                                                                              \
     }
 
 #define DY_TURN_ELEMENTS(SIZE)                                                                                         \
