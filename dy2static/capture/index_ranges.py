@@ -6,13 +6,14 @@ program.
 """
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any, Container, Dict, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from ..ir.devices import is_gpu
-from ..ir.dims import Dim, less
+from ..ir.dims import Dim
 from ..ir.graph import Node, Value
 from ..ir.size_bounds import not_below
 from ..ir.template import AT, is_window
@@ -37,6 +38,9 @@ _CALLS_FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "copy", "take"
 
 #: Nodes that take indices from arrays.  On a GPU, indices out of range wrap around, as in CuPy: that is no error.
 _BY_INDICES = frozenset(("take", "take_along", "pick", "add_at", "put", "weighted_take"))
+
+#: Nodes that give the number that they get, as another type.
+_SAME_NUMBER = frozenset(("py_int", "item", "tensor_to_scalar", "scalar_to_tensor", "within", "needed"))
 
 #: Larger arrays of indices are not looked at in every call; in a loop, each trip uses a part of them.
 _MOST, _MOST_IN_LOOP = 1 << 14, 1 << 22
@@ -86,8 +90,31 @@ class IndexRanges:
         shape = node.inputs[0].shape if node.op.name == "getitem_at" else node.attrs["shape"]
         axes = zip([entry for entry in node.attrs["index"] if entry is not None], shape)
         counted = [(entry, size) for entry, size in axes if entry == AT or is_window(entry)]
-        return not all(is_window(entry) or place in self.places and less(size, self.places[place]) is False
-                       for place, (entry, size) in zip(node.inputs[1:], counted))
+        return not all(is_window(entry) or self.is_in_axis(place, size) for place, (entry, size) in zip(node.inputs[1:], counted))
+
+    def is_in_axis(self, place: Value, size: Any) -> bool:
+        """Whether a number, or each in an array, is certain to be that of an element along an axis of this size."""
+        if getattr(place.type, "dtype", None) == np.bool_:
+            return False                                # a mask
+        count, bounds = self._below(place), self.capture.number_bounds.of_whole(place)
+        count = self._choices(place) if count is None else count
+        return count is not None and not_below(size, count) or \
+            bounds is not None and not_below(size, bounds[1] + 1) and not_below(size, -bounds[0])
+
+    def _choices(self, number: Value) -> Any:
+        """The number of elements among which this is the place of the largest or least one; None for other numbers."""
+        node = producer(self.capture.builder, number)
+        while node is not None and node.op.name in _SAME_NUMBER:
+            node = producer(self.capture.builder, node.inputs[0])
+        call = None if node is None else node.attrs.get("call")
+        if node is None or (node.op.name if call is None else call.name) not in ("argmax", "argmin"):
+            return None
+        if call is None:
+            axis = node.attrs["axis"]
+        else:
+            axis = {**dict(zip(("x", "axis"), call.args)), **call.kwargs}.get("axis")
+        shape = node.inputs[0].shape
+        return math.prod(shape) if axis is None else shape[axis] if type(axis) is int else None
 
     def is_place(self, value: Value, below: Any) -> None:
         """A number counts the iterations of a loop."""
@@ -112,8 +139,7 @@ class IndexRanges:
         shape, axis = operands[args[0].index].shape, 0
         for entry in args[1] if type(args[1]) is tuple else args[1:]:
             if type(entry) is Hole:
-                below = self._below(operands[entry.index])
-                if below is None or axis == len(shape) or less(shape[axis], below) is not False:
+                if axis == len(shape) or not self.is_in_axis(operands[entry.index], shape[axis]):
                     return False
             elif entry is not None and type(entry) not in (int, slice) or \
                     type(entry) is slice and not self._has_known_ends(entry, operands):

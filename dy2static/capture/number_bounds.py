@@ -114,6 +114,8 @@ class NumberBounds:
         """
         if type(item) is int:
             return item, item
+        if isinstance(item, Value) and getattr(item.type, "dtype", None) == np.bool_:
+            return 0, 1
         if not isinstance(item, Value) or getattr(item.type, "dtype", None) is None or item.type.dtype.kind not in "iu":
             return None
         found = self._known.get(item) or self._of_size(item)

@@ -49,6 +49,9 @@ class IndexRanges(Protocol):
     def is_place(self, value: Value, below: Any) -> None:
         """A number counts the iterations of a loop."""
 
+    def is_in_axis(self, place: Value, size: Any) -> bool:
+        """Whether a number, or each in an array, is certain to be that of an element along an axis of this size."""
+
 
 class AssignedItems(Protocol):
     """Items of lists that are assigned at places that only the run knows."""

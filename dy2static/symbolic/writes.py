@@ -26,12 +26,13 @@ from ..record.writes import Write, WriteArray
 from ..runtime.array_writes import Into, itself, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
 from .applications import Application, function_of
+from .certain_writes import cannot_fail
 from .layouts import Layouts
 from .masked_writes import by_places
 from .memories import Memory, Unsure
 from .overlaps import Overlaps
 from .overwritten import Overwritten
-from .values import SymbolicArray, SymbolicScalar
+from .values import SymbolicArray
 from .views import Made, Views, arrays_in
 
 #: Functions of NumPy that give, without ``out``, what they write into it.
@@ -39,9 +40,6 @@ _COMPUTING = (np.clip,)
 
 #: Methods and functions of NumPy that write into their first operand and give nothing.
 _METHODS, _FUNCTIONS = named("writes", numpy_facts.METHODS), named("writes", numpy_facts.FUNCTIONS)
-
-#: Below it, numbers are finite in every dtype.
-_SMALL = 2 ** 15
 
 _SHARED = "an array is changed in place that a decision, a list, a Variable or a call that is not compiled may still hold"
 
@@ -189,7 +187,7 @@ class ArrayWrites:
         memory = self.memory_of(array)
         if self.returned and memory.source is not None:
             capture.abort(f"an array of the caller's is changed in place after {self.returned}, which may have given it back")
-        is_sure = _cannot_fail(array, function, args)
+        is_sure = cannot_fail(array, function, args)
         contents = self._computed(memory.contents, function, args) if not array.steps and not kwargs else None
         if contents is None and not is_sure:
             capture.effects.store_writes()              # what has been stored by then is somebody else's, too
@@ -365,27 +363,3 @@ class ArrayWrites:
 
 
 _Method = Method
-
-
-def _decides(key: Any) -> bool:
-    """Whether an index may be out of bounds, for what an array or a number holds."""
-    if type(key) is tuple:
-        return any(map(_decides, key))
-    return type(key) is SymbolicScalar or type(key) is SymbolicArray
-
-
-def _cannot_fail(array: SymbolicArray, function: Callable[..., Any], args: Tuple) -> bool:
-    """Whether a write succeeds whatever the arrays hold."""
-    if function is operator.setitem:
-        return not _decides(args[0]) or _is_masked(array, *args)
-    if isinstance(function, Into):
-        function = function.function
-    elif getattr(function, "__name__", "") in ("copyto", "fill") or isinstance(function, type(operator.iadd)):
-        return True
-    return isinstance(function, np.ufunc)
-
-
-def _is_masked(array: SymbolicArray, key: Any, item: Any) -> bool:
-    """Whether a small number replaces the elements where a mask of the array's own shape holds: that cannot fail."""
-    mask = type(key) is SymbolicArray and key.dtype == bool and key.shape == array.shape and not key.is_scalar
-    return mask and array.dtype.kind == "f" and type(item) in (int, float) and abs(item) < _SMALL
