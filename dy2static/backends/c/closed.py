@@ -16,6 +16,7 @@ from ...lowering.numpy.legalize import legalize_numpy_calls
 from ...lowering.numpy.selections import with_selections
 from ...passes import TOGETHER, Pass, Pipeline, pretranspose, run
 from ...passes.cleanup.dce import eliminate_dead
+from ...passes.interleaved_joins import interleave_joins
 from ...passes.legalize.decompose import decompose
 from ...passes.whole_windows import products_of_whole_windows
 from ..extents import symbols_of
@@ -36,7 +37,7 @@ ROOM = 2 * ALIGNMENT
 
 #: What a graph goes through before C takes all of it.
 PREPARED = Pipeline("c export", "a graph that is about to be written as C that no Python stands behind", (
-    Pass(products_of_whole_windows), *TOGETHER, Pass(pretranspose), Pass(with_selections),
+    Pass(products_of_whole_windows), Pass(interleave_joins), *TOGETHER, Pass(pretranspose), Pass(with_selections),
     Pass(legalize_numpy_calls, is_verified=False)))
 _WRITTEN = Pipeline("c export, written", "the same, taken apart", (
     Pass(decompose, is_verified=False), Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
