@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..ir.graph import Node, Value
+from ..symbolic.list_lengths import Length
 from ..symbolic.rollback import Place, Snapshot
 from ..symbolic.values import SymbolicVariable
 
@@ -28,6 +29,7 @@ class Branch:
         self.before, self.values = before, values
         self.outputs: List[Value] = []
         self.merged: Dict[Tuple[int, int], Callable] = {}
+        self.lengths: Dict[Any, Length] = {}            # of lists that the decision chooses
 
     def value_of(self, item: Any, is_kept: bool = True) -> Value:
         """What an array or Variable held at the end.  is_kept: whether what the decision gives keeps it."""

@@ -16,6 +16,7 @@ from ..runtime.host_calls import Call, as_it_is
 from ..runtime.unbound import Undefined
 from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
 from ..symbolic.list_kinds import is_list, kind_of
+from ..symbolic.list_lengths import chosen
 from ..symbolic.lists import Contents, StagedList
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sizes import Size
@@ -242,7 +243,8 @@ class Joins:
                 found.append(side.as_items(self.capture, like))
             branch.nodes += nodes
         index = self.output(branches, found[0].value, found[1].value)
-        return lambda outputs: Contents([found[0].joined(found[1], outputs[index])])
+        count = chosen(branches[0].lengths, *found)
+        return lambda outputs: Contents([found[0].joined(found[1], outputs[index]).counted(*count)])
 
     def _merge_truths(self, a: Any, b: Any, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
         """A bool of Python's or NumPy's: kept as its truth, which may decide, but must not leave the function."""

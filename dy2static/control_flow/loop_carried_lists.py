@@ -87,7 +87,7 @@ def check_lengths(capture: CaptureContext, slots: Dict[Any, Any], after: Dict[An
     for key, slot in slots.items():
         if isinstance(slot, ListSlot):
             items = after[key].symbolic if type(after[key]) is Contents else symbolic_items(after[key])
-            by = items.count[1] if items is not None and items.count[0] is slot.lengths[0] else object()
+            by = object() if items is None else items.count[1] if items.count[0] is slot.lengths[0] else items.count
             grown.setdefault(slot.lengths, {})[by] = None
     for (inside, _), ways in grown.items():
         if len(ways) > 1 and any(len(lists) > 1 for lists in inside.users.values()):

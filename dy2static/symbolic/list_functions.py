@@ -246,7 +246,7 @@ def _as_array(items: Items, function: Callable) -> Value:
 def _array_of_numbers(items: Items, size: str = "length") -> Value:
     """An array of all numbers.  size: how the name of its size begins (`ir.size_symbols`)."""
     builder = items.capture.builder
-    attrs = {"extent": _extent(builder, items.value, size=size), "size": items.size if isinstance(items.size, Dim) else None}
+    attrs = {"extent": _extent_of(builder, items, size), "size": items.size if isinstance(items.size, Dim) else None}
     return builder.add(OPS["list_array"], (items.value,), attrs, name="array")[0]
 
 
@@ -285,12 +285,15 @@ _LISTED, _KEYWORDS = named("listed", numpy_facts.FUNCTIONS), frozenset(("axis", 
 _MAKING_ARRAYS = ("list_stack", "list_array")
 
 
-def _extent_of(builder: Any, items: Items) -> Dim:
-    """The symbol for the length of a list: that of an array of another list that is known to be as long."""
+def _extent_of(builder: Any, items: Items, size: str = "length") -> Dim:
+    """The symbol for the length of a list: that of an array of another list that is known to be as long.
+
+    size: how its name begins, if it is a new one.
+    """
     length, more = items.count
     alike = length.users.setdefault(more, {})
     alike[items.value] = None
-    return _extent(builder, items.value, alike)
+    return _extent(builder, items.value, alike, size)
 
 
 def _extent(builder: Any, items: Value, alike: Collection[Value] = (), size: str = "length") -> Dim:
@@ -301,7 +304,7 @@ def _extent(builder: Any, items: Value, alike: Collection[Value] = (), size: str
     count = 0
     while builder is not None:
         for node in builder.nodes:
-            if node.op.name == "list_stack" and (node.inputs[0] is items or node.inputs[0] in alike):
+            if node.op.name in _MAKING_ARRAYS and (node.inputs[0] is items or node.inputs[0] in alike):
                 return node.attrs["extent"]
             count += sum(inner.op.name in _MAKING_ARRAYS for inner in node.walk())
         builder = builder.outer

@@ -83,7 +83,12 @@ class Items:
     @property
     def length(self) -> SymbolicScalar:
         """The number of items, a number of the graph."""
-        value, = self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")
+        length, more = self.count
+        numbers = length.numbers.setdefault(more, [])
+        value = next((number for number in numbers if _is_there(self.capture.builder, number)), None)
+        if value is None:                               # one for all lists of this length, so that it is decided on once
+            value, = self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")
+            numbers.append(value)
         if self.size is not None:
             self.capture.dimensions[value] = self.size
         return self.capture.wrap(value)
@@ -213,3 +218,10 @@ def number_value(capture: CaptureContext, number: Any) -> Value:
 
 #: The classes of what stands for all items of a list.
 ITEMS = (Items, WholeArrays)
+
+
+def _is_there(builder: Any, value: Value) -> bool:
+    """Whether what is built, or what is around it, has computed a value by now."""
+    while builder is not None and builder.producer(value) is None:
+        builder = builder.outer
+    return builder is not None
