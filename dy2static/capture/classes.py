@@ -26,7 +26,7 @@ from ..symbolic.iterators import ITERATORS, parts_of
 from ..symbolic.known_texts import TextKeyed
 from ..symbolic.layouts import Flags
 from ..symbolic.lists import StagedList, as_staged, symbolic_items
-from ..symbolic.sequences import Range, Rows
+from ..symbolic.sequences import CountedRange, Range, Rows
 from ..symbolic.values import SymbolicArray, SymbolicVariable, is_symbolic
 from .number_calls import CONVERSIONS
 
@@ -145,7 +145,7 @@ class Classes:
             return type(value, *rest)
         self.capture.staging.need_exact(value)
         kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
-                 TextKeyed: dict, Flags: type(np.empty(0).flags),
+                 CountedRange: range, TextKeyed: dict, Flags: type(np.empty(0).flags),
                  Rows: tuple, SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:

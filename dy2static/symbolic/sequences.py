@@ -139,6 +139,10 @@ class CountedRange:
         self._items, self.start, self.stop, self.step = items, items.start, stop, items.step
         self.index, self.count = items.index, items.count
 
+    @property
+    def __class__(self) -> type:
+        return range
+
     def __iter__(self) -> Any:
         return iter(self._items)
 

@@ -86,6 +86,21 @@ def test_the_stop_of_a_range_is_that_of_the_call():
         np.testing.assert_allclose(total, sum([(a.sum(0) * b.sum(0)).sum() for a, b in zip(parts, parts[1:])]))
 
 
+def test_a_range_of_known_items_is_one_of_pythons():
+    def function(x):
+        places = range(0, len(x), STEP)
+        parts = [x[i:i + STEP] for i in places]
+        total = sum([float((a.sum(0) * b.sum(0)).sum()) for a, b in zip(parts, parts[1:])])
+        return (type(places) is range, isinstance(places, range), list(places), len(places), places[-1], list(reversed(places)),
+                STEP in places, places == range(0, STEP * len(places), STEP), bool(places), max(places), list(enumerate(places)),
+                places[1:], total > 0)
+    static = to_static(function, backend="numpy")
+    for n in SIZES:
+        x = np.random.RandomState(n).rand(n, 2)
+        assert static(x) == function(x)
+    assert static.cache_info().captures <= 13
+
+
 def test_quotients_between_bounds_are_numbers():
     n = Dim("length_n0_from9_upto16")
     assert (n + 7) // 8 == 2 and (n - 1) // 8 == 1 and -(-n // 8) == 2 and (n + 15) // 16 == 1 and 3 * n // 64 == 0
