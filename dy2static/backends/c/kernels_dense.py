@@ -20,7 +20,7 @@ from .kernels_products import PRODUCTS
 from .kernels_sequences import SEQUENCES
 from .kernels_sorting import ORDERS
 from .lists import LISTS
-from .nests import checked_index, zeros
+from .nests import checked_index, fill_around, zeros
 
 #: Tables above this size are constants of a text without Python.
 _SMALL_TABLE = 8
@@ -56,9 +56,9 @@ def _getitem_at(emitter: Emitter, node: Node) -> None:
 
 
 def _scatter_slice(emitter: Emitter, node: Node) -> None:
-    (value,) = node.outputs
-    pointer = zeros(emitter, value)
-    emitter.copy(indexed(place_of(value), node.attrs["index"]), emitter.place(node.inputs[0]), pointer)
+    (value,), index = node.outputs, node.attrs["index"]
+    fill_around(emitter, value, index, 0)
+    emitter.copy(indexed(place_of(value), index), emitter.place(node.inputs[0]), emitter.name(value))
 
 
 def _scatter_at(emitter: Emitter, node: Node) -> None:

@@ -2,17 +2,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
 from ...ir.c_forms import c_type
 from ...ir.dims import Size, is_known
-from ...ir.graph import Node, Value
-from ..loops.layout import Place, broadcast, compact_strides, indexed, place_of
+from ...ir.graph import Node
+from ..loops.layout import Place, compact_strides, indexed, place_of
 from .emitter import Emitter, Rule
-from .nests import along, block, checked_index, loops, zeros
+from .nests import along, block, checked_index, fill, fill_around, loops, part_of, zeros
 
 #: Nanoseconds of a step that waits for the one before it.
 _STEP = 1
@@ -174,17 +173,6 @@ def _running(combine: Callable[..., str]) -> Rule:
     return rule
 
 
-def _part(place: Place, axis: int, start: int, count: int) -> Place:
-    shape = place.shape[:axis] + (count,) + place.shape[axis + 1:]
-    return replace(place, shape=shape, offset=place.offset + start * place.strides[axis])
-
-
-def _filled(emitter: Emitter, value: Value, place: Place, number: Any) -> None:
-    """Write one number to a part of a value."""
-    one = emitter.constant(number, value.dtype)
-    emitter.copy(place, broadcast(place_of(one), place.shape), emitter.name(value))
-
-
 def _shift(emitter: Emitter, node: Node) -> None:
     (value,), (x,), axis, by = node.outputs, node.inputs, node.attrs["axis"], node.attrs["by"]
     count = value.shape[axis]
@@ -192,15 +180,14 @@ def _shift(emitter: Emitter, node: Node) -> None:
         return
     here, there, target = place_of(value), emitter.place(x), emitter.name(value)
     back = by > 0
-    emitter.copy(_part(here, axis, int(back), count - 1), _part(there, axis, int(not back), count - 1), target)
-    _filled(emitter, value, _part(here, axis, 0 if back else count - 1, 1), node.attrs["fill"])
+    emitter.copy(part_of(here, axis, int(back), count - 1), part_of(there, axis, int(not back), count - 1), target)
+    fill(emitter, value, part_of(here, axis, 0 if back else count - 1, 1), node.attrs["fill"])
 
 
 def _pad(emitter: Emitter, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
-    number = dict(node.attrs["keywords"]).get("constant_values", 0)
-    _filled(emitter, value, place_of(value), number)
     index = tuple((before, before + n, 1) for n, (before, _) in zip(x.shape, node.attrs["width"]))
+    fill_around(emitter, value, index, dict(node.attrs["keywords"]).get("constant_values", 0))
     emitter.copy(indexed(place_of(value), index), emitter.place(x), emitter.name(value))
 
 

@@ -3,16 +3,20 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ...ir.dims import Size, is_known
 from ...ir.graph import Value
-from ..loops.layout import Place, compact_strides, merged_axes
+from ..loops.layout import Place, broadcast, compact_strides, merged_axes, place_of
 from ..loops.parallelize import Level, Share, cut
 from .emitter import Emitter
 
 #: Nanoseconds that it takes to copy one element.
 _COPY = 0.4
+
+#: Lines of fewer elements are filled as a whole, not only at their ends.
+_LINE = 128
 
 #: From so many rows and columns on, a matrix is turned in squares.
 _TURNED = 4
@@ -139,6 +143,46 @@ def checked_index(emitter: Emitter, name: str, source: str, size: Union[Size, st
     emitter.line(f"int64_t {name} = (int64_t){source};")
     emitter.line(f"if ({name} < 0) {name} += {size};")
     emitter.line(f"if ((uint64_t){name} >= (uint64_t){size}) goto bail;")
+
+
+def part_of(place: Place, axis: int, start: Size, count: Size) -> Place:
+    """So many elements along an axis, from one on."""
+    shape = (*place.shape[:axis], count, *place.shape[axis + 1:])
+    return replace(place, shape=shape, offset=place.offset + start * place.strides[axis])
+
+
+def fill(emitter: Emitter, value: Value, place: Place, number: Any) -> None:
+    """Write one number to a part of a value."""
+    one = emitter.constant(number, value.dtype)
+    emitter.copy(place, broadcast(place_of(one), place.shape), emitter.name(value))
+
+
+def fill_around(emitter: Emitter, value: Value, index: Sequence[Any], number: Any) -> None:
+    """Write one number to all elements of a value but those that a basic index picks, which are written later.
+
+    These get the number, too, where they are few, no box, or where what is around them is in short pieces.
+    """
+    place, spans = place_of(value), _box(index, value.shape)
+    if spans is None or 2 * math.prod([end - begin for begin, end in spans]) < math.prod(value.shape) or any(
+            end - begin != size and math.prod(value.shape[axis:]) < _LINE
+            for axis, ((begin, end), size) in enumerate(zip(spans, value.shape))):
+        fill(emitter, value, place, number)
+        return
+    for axis, (begin, end) in enumerate(spans):
+        for first, behind in ((0, begin), (end, value.shape[axis])):
+            if first < behind:
+                fill(emitter, value, part_of(place, axis, first, behind - first), number)
+        place = part_of(place, axis, begin, end - begin)
+
+
+def _box(index: Sequence[Any], shape: Sequence[Size]) -> Optional[List[Tuple[int, int]]]:
+    """Where what an index picks begins and ends along each axis; None if it is no box, or of sizes that only the run knows."""
+    if len(index) != len(shape) or not all(isinstance(size, int) for size in shape):
+        return None
+    spans = [entry[:2] if isinstance(entry, tuple) and entry[2:] == (1,) else (entry, entry + 1) if isinstance(entry, int) else None
+             for entry in index]
+    found = [span for span in spans if span is not None and all(isinstance(end, int) for end in span)]
+    return found if len(found) == len(shape) else None
 
 
 def zeros(emitter: Emitter, value: Value) -> str:
