@@ -31,6 +31,7 @@ from ..symbolic.host_objects import GIVING_TEXT, BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length
 from ..symbolic.lists import StagedList
+from ..symbolic.sequences import Range, Rows
 from ..symbolic.sums import total
 from ..symbolic.texts import check_format, is_unknown_error, with_numbers
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
@@ -41,6 +42,9 @@ from .policy import Rule, decided, itself, named_by
 
 if TYPE_CHECKING:
     from .protocols import Calls
+
+#: What `isinstance` looks at in place of objects that are of another class than they stand for.
+_LIKE = {ShadowDeque: collections.deque(), Range: range(0), Rows: ()}
 
 _HOST_BUILTINS, _INSPECTING, _OF_NUMBERS = builtin("host"), builtin("inspects"), builtin("numbers")
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
@@ -120,8 +124,8 @@ class BuiltinCalls:
             return True                                 # also what they have outside of compiled functions only
         if len(args) > 1 and issubclass(kind, types.ModuleType):
             return self._of_module(function, *args)
-        if kind is ShadowDeque and function is isinstance:
-            return self.calls.native(function)(collections.deque(), *args[1:])     # the shadow is a list
+        if function is isinstance and kind in _LIKE:
+            return self.calls.native(function)(_LIKE[kind], *args[1:])
         return self.calls.native(function)(*args, **kwargs)
 
     def write_attribute(self, function: Callable, item: Any, *rest: Any) -> Any:

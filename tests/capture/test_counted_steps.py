@@ -101,6 +101,18 @@ def test_a_range_of_known_items_is_one_of_pythons():
     assert static.cache_info().captures <= 13
 
 
+def test_sequences_of_unknown_length_are_ranges_and_tuples():
+    @to_static(strict=True, backend="numpy")
+    def function(x):
+        places, rows, total = range(len(x)), F.separate(x), 0.0
+        for i, row in zip(places, rows):
+            total = total + F.sum(row) * i
+        return total, type(places) is range, isinstance(places, (list, range)), isinstance(places, list), isinstance(rows, tuple)
+    for n in (4, 5, 6, 7, 8):
+        total, *others = function(np.ones((n, 2), "f"))
+        assert others == [True, True, False, True] and total.array == n * (n - 1)
+
+
 def test_quotients_between_bounds_are_numbers():
     n = Dim("length_n0_from9_upto16")
     assert (n + 7) // 8 == 2 and (n - 1) // 8 == 1 and -(-n // 8) == 2 and (n + 15) // 16 == 1 and 3 * n // 64 == 0
