@@ -1,6 +1,7 @@
 """What arguments look like before there are any: `InputSpec`."""
 from __future__ import annotations
 
+import difflib
 import re
 import reprlib
 import types
@@ -14,6 +15,10 @@ from .errors import SignatureError
 Axis = Tuple[Tuple[Any, ...], int]
 
 
+#: The names of dtypes that mistyped ones may stand for.
+_DTYPES = tuple([np.dtype(char).name for char in "?bhilqBHILQefd"])
+
+
 class InputSpec:
     """The shape and dtype of one array or Variable among the arguments.
 
@@ -23,7 +28,7 @@ class InputSpec:
     name: the name in messages, and of the input of a saved model.
     stop_gradient: if True, a saved model computes no gradient for this input.
 
-    Raises `SignatureError` for an invalid shape or dtype.
+    Raises `SignatureError` for an invalid shape, dtype or name.
     """
 
     def __init__(self, shape: Sequence[Union[int, str, None]], dtype: Any = "float32", name: Optional[str] = None,
@@ -38,7 +43,11 @@ class InputSpec:
         try:
             self.dtype = np.dtype(dtype)
         except TypeError as error:
-            raise SignatureError(f"the dtype of an InputSpec is one of NumPy's, or its name, not {dtype!r}") from error
+            near = difflib.get_close_matches(dtype, _DTYPES, 1) if isinstance(dtype, str) else []
+            raise SignatureError(f"the dtype of an InputSpec is one of NumPy's, or its name, not {dtype!r}",
+                                 hint=f'"{near[0]}"?' if near else None) from error
+        if not isinstance(name, (str, type(None))):
+            raise SignatureError(f"the name of an InputSpec is a text, not {name!r}")
         self.name, self.stop_gradient = name, bool(stop_gradient)
 
     @classmethod
@@ -129,8 +138,10 @@ def check_count(specs: Sequence[Any], function: types.FunctionType) -> None:
         raise SignatureError(f"input_spec has none for {', '.join(names[skip + len(specs):needed])} of {function.__qualname__}",
                              hint="give one for each argument without a default, in their order")
     if len(specs) > len(names) - skip and not code.co_flags & _VARARGS:
-        raise SignatureError(f"input_spec has {len(specs)} specs, and {function.__qualname__} takes "
-                             f"{', '.join(names[skip:]) or 'no arguments'}")
+        taken = names[skip:]
+        count = "no arguments" if not taken else f"{len(taken)} argument{'s' * (len(taken) > 1)}: {', '.join(taken)}"
+        raise SignatureError(f"input_spec has {len(specs)} specs, and {function.__qualname__} takes {count}",
+                             hint="give one spec for each argument; the specs of a list or dict stand in a list or dict")
 
 
 def _check_kind(spec: Any) -> None:

@@ -258,8 +258,10 @@ class Build:
         if status:
             draft.discard()
             is_unknown = "-march=" in words and _march() != "native"
-            self._failed = Refused(f"{shlex.join(self._maker.command)} refused the text:\n{words}",
-                                   hint=f"DY2STATIC_MARCH={_march()} is no CPU that this compiler knows" if is_unknown else None)
+            said = f":\n{words}" if words.strip() else f" without a message (exit status {status})"
+            self._failed = Refused(f"{shlex.join(self._maker.command)} refused the text{said}",
+                                   hint=f"DY2STATIC_MARCH={_march()} is no CPU that this compiler knows" if is_unknown else
+                                   "name another compiler, or other flags, in DY2STATIC_CC")
         else:
             _worked.add(self._maker)
             self._path = draft.publish()

@@ -37,6 +37,8 @@ _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NO
 #: So often a folder is put in its place again that others have put there meanwhile.
 _MOST_TRIES = 100
 
+#: What helps if a file of a model is not what it was.
+_AGAIN = "copy or save the model again"
 #: So long are the lines of `programs.json` where they can be.
 _WIDTH = 140
 
@@ -46,13 +48,16 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
     """Write a model into a folder, in place of a saved model that may be there.
 
     about: more entries of the manifest.  other: more files, by their paths in the folder.
-    Raises `SaveError` where there is something else.
+    Raises `SaveError` where there is something else, and OSError where nothing can be written.
     """
     target = Path(path)
     if _is_other(target):
         raise SaveError(f"{target} exists, and is no saved model", hint="choose another name, or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    around = tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        around = tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:                            # it names the folder that was to be made beside it
+        raise OSError(error.errno, f"no model can be saved here: {error.strerror}", str(target)) from None
     made = Path(around, "model")
     try:
         made.mkdir()                                    # unlike the folder around it, everybody may read it, if the umask allows
@@ -137,8 +142,8 @@ def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any],
     folder = Path(path)
     if not os.path.lexists(folder / _MANIFEST):
         raise FileNotFoundError(f"{folder} is no saved model: " + (
-            f"it has no {_MANIFEST}" if folder.is_dir() else "it is a file, not a folder" if folder.exists() else
-            "there is no such folder"))
+            f"it has no {_MANIFEST}" if folder.is_dir() else "there is no such folder" if not folder.exists() else
+            "it is a file, not a folder" + "; `chainer.serializers.load_npz` reads parameters" * (folder.suffix == ".npz")))
     try:
         return _read(folder)
     except MemoryError:
@@ -146,18 +151,18 @@ def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any],
 
 
 def _read(folder: Path) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, np.ndarray]]:
-    manifest = _document(_bytes_of(folder, _MANIFEST), _MANIFEST)
+    manifest = _document(_bytes_of(folder, _MANIFEST), folder / _MANIFEST)
     if manifest.get("format") != _FORMAT:
         raise LoadError(f"{folder / _MANIFEST} is not of a saved model")
     if type(manifest.get("version")) is not int or manifest["version"] != VERSION:
         raise LoadError(f"{folder} is of version {str(manifest.get('version'))[:40]} of the format; this is dy2static "
                         f"with version {VERSION}", hint="load it with the dy2static that saved it, and save it again")
-    document = _document(contents(folder, _PROGRAMS, manifest), _PROGRAMS)
+    document = _document(contents(folder, _PROGRAMS, manifest), folder / _PROGRAMS)
     data = contents(folder, _ARRAYS, manifest)
     try:
         arrays = safetensors.numpy.load(data)
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise LoadError(f"{_ARRAYS} cannot be read: {error}") from None
+        raise LoadError(f"{folder / _ARRAYS} cannot be read: {error}", hint=_AGAIN) from None
     return manifest, document, arrays
 
 
@@ -198,20 +203,20 @@ def _check_kind(path: Path, mode: int, is_right: Callable[[int], bool]) -> None:
 
 
 def _damaged(path: Path) -> LoadError:
-    return LoadError(f"{path} is damaged: it is not the file that was saved", hint="copy or save the model again")
+    return LoadError(f"{path} is damaged: it is not the file that was saved", hint=_AGAIN)
 
 
 def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _document(data: bytes, name: str) -> Dict[str, Any]:
+def _document(data: bytes, path: Path) -> Dict[str, Any]:
     try:
         found = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise LoadError(f"{name} is not JSON: {error}") from None
+        raise LoadError(f"{path} is not JSON: {error}", hint=_AGAIN) from None
     if type(found) is not dict:
-        raise LoadError(f"{name} has no entries")
+        raise LoadError(f"{path} has no entries", hint=_AGAIN)
     return found
 
 

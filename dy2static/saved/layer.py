@@ -16,6 +16,7 @@ from ..options import DEFAULTS, Options
 from ..program.guards import Guards, compile_diagnosis
 from ..record.guards import ArrayMatch, Guard, VariableMatch
 from ..record.outcome import Outcome
+from ..record.paths import Argument
 from ..runtime.ledger import Bill
 from ..runtime.program import Program
 from ..static_function import BoundStaticFunction, StaticFunction
@@ -157,12 +158,21 @@ class SavedDispatcher(Dispatcher):
         is_empty = any([0 in getattr(array, "shape", ()) for array in given])
         return SignatureError(f"no program of the loaded model takes this call with {call}; "
                               f"the nearest wants {'; '.join(reasons[:3])}{also}",
-                              hint="leave the call out for arrays without elements" if is_empty
-                              else "save the model with an input_spec in which sizes that differ are None")
+                              hint="leave the call out for arrays without elements" if is_empty else
+                              "give arrays of the dtypes that it was saved for: `x.astype(...)`"
+                              if _has_other_dtypes(outcome, failed, given) else
+                              "save the model with an input_spec in which sizes that differ are None")
 
     def explain(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""
         raise SignatureError("a loaded model has no source that could be explained", hint="print its `program(...).graph`")
+
+
+def _has_other_dtypes(outcome: Outcome, failed: Sequence[int], given: Sequence[Any]) -> bool:
+    """Whether an argument is an array of another dtype than a program takes."""
+    guards = [outcome.guards[k] for k in failed if k >= 0]
+    return any([getattr(given[guard.source.key - 1], "dtype", guard.dtype) != guard.dtype for guard in guards
+                if isinstance(guard, (ArrayMatch, VariableMatch)) and isinstance(guard.source, Argument)])
 
 
 def _shared_sizes(guards: Sequence[Guard], place: int) -> str:
@@ -217,7 +227,9 @@ class TranslatedLayer(_Base):
     def __getattr__(self, name: str) -> Any:
         found = self.__dict__.get("methods", {}).get(name)
         if found is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            there = ", ".join(self.__dict__.get("methods", {}))
+            raise AttributeError(f"the loaded model has no attribute {name!r}; " + (
+                f"methods that were saved are {there}" if there else "no other method was saved with it"))
         return self.function_of(found)
 
     def function_of(self, function: SavedFunction) -> "SavedMethod":

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import types
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
@@ -31,7 +32,7 @@ from ..heap.global_state_guard import undisturbed
 from ..heap.locations import error_location
 from ..heap.reads import noting_reads, place_of
 from ..heap.wording import in_users_words
-from ..input_spec import Axis, InputSpec, free_axes
+from ..input_spec import Axis, InputSpec, check_count, free_axes
 from ..ir.size_needed import SizeNeeded
 from ..record.guards import EqualsMatch
 from ..record.inputs import ObjectInput
@@ -100,7 +101,8 @@ class Subject:
             self.instance, target = target, type(target).__call__
         self.function: Any = target if self.static is None else self.static.python_function
         if not isinstance(self.function, types.FunctionType):
-            raise SignatureError(f"what is {self.action} is a function, a method or a Link, not {type(target).__name__}")
+            kind = "a class" if isinstance(target, type) else type(target).__name__
+            raise SignatureError(f"what is {self.action} is a function, a method or a Link, not {kind}", hint=_instead_of(target))
         self.name = self.function.__qualname__.rpartition("<locals>.")[2]
         self.arguments = positional(self.function)[self.instance is not None:]
 
@@ -139,6 +141,7 @@ class Subject:
             if type(input_spec) not in (list, tuple):
                 raise SignatureError(f"input_spec is a list with an entry for each argument, not {type(input_spec).__name__}",
                                      hint="for one argument, too: save(model, path, [x])")
+            check_count(input_spec, self.function)
             described = [[normal(spec) for spec in input_spec]]
             self.feeds = {k: spec.name for k, spec in enumerate(input_spec) if isinstance(spec, InputSpec) and spec.name}
         missing: List[Missing] = []
@@ -303,7 +306,9 @@ class Subject:
     def _raised(self, error: Exception, at: Optional[Location]) -> SaveError:
         """What to say where code raises for arrays as they are described."""
         message = in_users_words(str(error))
-        return SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {message}", at, None)
+        is_of_call = at is None and isinstance(error, TypeError)
+        return SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {message}", at,
+                         f"give a spec for each argument: {', '.join(self.arguments)}" if is_of_call else None)
 
     def _refuse_numbers_of_processes(self, outcome: Outcome, lines: Dict[Any, Optional[Location]]) -> None:
         """Raise `SaveError` for the rank and the like of a communicator: another process has other ones."""
@@ -327,6 +332,15 @@ class TooSmall(SaveError):
     """
 
     limits: Mapping[Axis, int] = MappingProxyType({})
+
+
+def _instead_of(target: Any) -> Optional[str]:
+    """What to give in place of something that has no function."""
+    if isinstance(target, type) and issubclass(target, chainer.Link):
+        return f"give an object of the class: {target.__name__}(...)"
+    if isinstance(target, (str, os.PathLike)):
+        return "it comes first: save(model, path, [x]), export.onnx(model, [x], path)"
+    return "for a function of a library's, give a function of yours that calls it" if callable(target) else None
 
 
 def _in_no_way(axes: Set[Axis]) -> Restrictions:

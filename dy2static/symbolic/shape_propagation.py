@@ -19,9 +19,9 @@ from ..runtime.host_calls import fill
 #: Our own functions that give an array like the first operand.
 _LIKE_FIRST = ("write_at", "write_at_checked", "overlaid")
 _DIAGONALS = (np.diag, np.diagonal)
-#: Functions of whose results the type is computed.
 #: Functions that join arrays: so many axes each part has at least, and the axis, of parts of so many.
 _JOINING = {np.vstack: (2, lambda axes: 0), np.hstack: (1, lambda axes: min(axes - 1, 1)), np.dstack: (3, lambda axes: 2)}
+#: Functions of whose results the type is computed.
 _BY_RULE = frozenset((operator.getitem, np.arange, np.delete, *_DIAGONALS)).union((np.concatenate, np.diff), _JOINING)
 _FOLLOWING = known_as("follows").union(("class_counts", "true_rows"), _LIKE_FIRST)
 

@@ -222,7 +222,7 @@ REFUSED_OPTIONS = {
     "to_static has no argument 'device'\n  hint: it has backend, build_strategy, ": lambda: to_static(scaled, device=0),
     "hint: did you mean InputSpec((None, 3))?": lambda: to_static(scaled, input_spec=[(None, 3)])(x_()),
     "neither forward nor __call__\n  hint: write `forward`": lambda: to_static(chainer.Chain),
-    "input_spec has 3 specs, and scaled takes x, n": lambda: to_static(scaled, input_spec=[dy2static.InputSpec([3])] * 3),
+    "input_spec has 3 specs, and scaled takes 2 arguments: x, n": lambda: to_static(scaled, input_spec=[dy2static.InputSpec([3])] * 3),
     "input_spec has none for y of <lambda>": lambda: to_static(lambda x, y: x, input_spec=[dy2static.InputSpec([3])])(x_(), x_()),
     'strict is True, False or "parts", not \'part\'': lambda: to_static(scaled, strict="part"),
     "input_spec is a list of InputSpecs, one for each argument, not InputSpec": lambda: to_static(scaled, input_spec=dy2static.InputSpec([3])),

@@ -1,5 +1,6 @@
 """What cannot be saved is refused, with the place in the user's code."""
 import os
+import re
 
 import chainer
 import chainer.functions as F
@@ -8,7 +9,8 @@ import pytest
 from saved_programs import array, assert_same, chain, linear, of_globals, run
 
 from dy2static import InputSpec, SaveError, SaveWarning, load, save
-from dy2static.errors import SignatureError
+from dy2static.errors import LoadError, SignatureError
+from dy2static.saved import files
 
 # What is refused -----------------------------------------------------------------------------------------------------
 
@@ -94,3 +96,42 @@ def test_something_else_is_not_replaced(tmp_path):
     save(of_globals, tmp_path / "n", [InputSpec([2, 3])])
     save(of_globals, tmp_path / "n", [InputSpec([2, 3])])
     assert sorted(os.listdir(tmp_path)) == ["m", "n"] and (tmp_path / "m" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("target, specs, message", [
+    (chainer.Chain, [], "not a class\n  hint: give an object of the class: Chain"),
+    ("model", [], "hint: it comes first: save"),
+    (np.sum, [], "hint: for a function of a library's")])
+def test_what_is_no_model(target, specs, message, tmp_path):
+    with pytest.raises(SignatureError, match=re.escape(message)):
+        save(target, tmp_path / "m", specs)
+
+
+def test_another_number_of_specs(tmp_path):
+    model = chain(lambda self, x, y: x + y)
+    with pytest.raises(SignatureError, match="takes 2 arguments: x, y"):
+        save(model, tmp_path / "m", [InputSpec([2])] * 3)
+    with pytest.raises(SignatureError, match="has none for y"):
+        save(model, tmp_path / "m", [InputSpec([2])])
+    with pytest.raises(SaveError, match="hint: give a spec for each argument: x, y"):
+        save(model, tmp_path / "m", [])
+
+
+def test_calls_and_files_that_do_not_fit(tmp_path):
+    save(lambda x: x + 1, tmp_path / "m", [InputSpec([2])])
+    loaded = load(tmp_path / "m")
+    with pytest.raises(SignatureError, match="hint: give arrays of the dtypes that it was saved for"):
+        loaded(np.zeros(2))
+    with pytest.raises(AttributeError, match="no attribute 'encode'; no other method was saved with it"):
+        loaded.encode(np.zeros(2))
+    (tmp_path / "m" / "manifest.json").write_text("{")
+    with pytest.raises(LoadError, match=r"m.manifest.json is not JSON.*\n  hint: copy or save the model again"):
+        load(tmp_path / "m")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    def refuse(**options):
+        raise PermissionError(13, "Permission denied", "a folder of another name")
+    monkeypatch.setattr(files.tempfile, "mkdtemp", refuse)
+    with pytest.raises(PermissionError, match="no model can be saved here: Permission denied: '.*/m'"):
+        save(lambda x: x + 1, tmp_path / "m", [InputSpec([2])])
