@@ -64,7 +64,19 @@ class Part(Subject):
         found, missing = super().outcomes(input_spec)
         found = [outcome for outcome in found if (outcome.train, outcome.enable_backprop) in self.modes]
         self.arguments, self.feeds = tuple([self._names[k] for k in self._fed]), {}
-        return [restricted(outcome, self._names, self._fed, self._fetched) for outcome in found], missing
+        kept: List[Outcome] = []
+        for outcome in found:
+            small = self.of_small.get(outcome)
+            try:
+                kept.append(restricted(outcome, self._names, self._fed, self._fetched))
+            except SignatureError as error:
+                if small is None:
+                    raise
+                missing.append(Missing(outcome.train, outcome.enable_backprop, str(error.args[0]), small))
+                continue
+            if small is not None:
+                self.of_small[kept[-1]] = small
+        return kept, missing
 
 
 def save_part(part: Part, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None) -> None:

@@ -28,8 +28,10 @@ def test_a_batch_of_one_where_many_sizes_are_free(tmp_path):
             np.testing.assert_allclose(getattr(found, "array", found), getattr(wanted, "array", wanted), rtol=1e-6)
     with pytest.raises(SignatureError, match=r"not saved: .* division by zero \(.*test_saved_sizes.py:19\)\n  hint: leave the call"):
         loaded(np.zeros((0, 2), "f"), y)
-    with pytest.raises(SignatureError, match="hint: save the model with an input_spec"):
+    with pytest.raises(SignatureError, match="hint: give arrays of the dtypes that it was saved for"):
         loaded(x.astype("d"), y)
+    with pytest.raises(SignatureError, match="hint: save the model with an input_spec"):
+        loaded(x[0], y)
     assert {size.least for size in exported(centred, SPECS).sizes.values()} == {0}
 
 
