@@ -22,10 +22,11 @@ from ..record.paths import Argument, Constant, Keyword, RuleState, Source
 from ..record.text import commas
 from ..runtime import array_writes, definitions, guard_tests
 from ..runtime.devices import array_type, current_device
-from ..runtime.guard_tests import MadeLater, exact, is_empty, outside
+from ..runtime.guard_tests import MadeLater, OnceThen, exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
 from . import hotpath
+from .guard_reading import reader
 from .guard_table import Table, divided
 from .numbers import checked_together
 
@@ -126,7 +127,9 @@ class Guards:
         if self._table is not None:
             places = [place for place, _ in self._wanted.values()]
             python = MadeLater(functools.partial(_in_python, self.outcome, self._inside, self._wanted))
-            table = self.constant(self._table.finished(places, python), "table")
+            values = [(source, source is not None and self.arrays.get(source) == name)
+                      for name, (_, source) in self._wanted.items()]
+            table = self.constant(self._table.finished(places, OnceThen(reader(self._inside, values), python)), "table")
             names = commas(list(self._wanted)) or "_"
             lines[self._table_at:self._table_at] = [
                 f"found = check({table}, args, kwargs)", f"if found is MISS: {self.fail()}", f"{names} = found"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import logging
 import types
-from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -35,6 +35,17 @@ class MadeLater:
         if self._function is None:
             self._function = self._make()
         return self._function(*args)
+
+
+class OnceThen:
+    """A function that is ``first`` in its first call, if there is one, and ``later`` in all others."""
+
+    def __init__(self, first: Optional[Callable[..., Any]], later: Callable[..., Any]):
+        self._first, self._later = first, later
+
+    def __call__(self, *args: Any) -> Any:
+        first, self._first = self._first, None
+        return (first or self._later)(*args)
 
 
 class GuardTable(NamedTuple):
