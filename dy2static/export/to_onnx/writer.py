@@ -128,8 +128,9 @@ class GraphWriter:
                 self._check_draw(node)
             results = self._results(node)
         except NotInOnnx as error:
-            raise ExportError(f"{node.op.name} cannot be written in ONNX: {error}", node.loc or self._loc,
-                              "compute it otherwise, or leave it to the program that runs the model") from error
+            hint = None if "`" in str(error) else "compute it otherwise, or leave it to the program that runs the model"
+            name = node.op.name.rstrip("_")
+            raise ExportError(f"{name} cannot be written in ONNX: {error}", node.loc or self._loc, hint) from error
         for value, name in zip(node.outputs, results):
             self.declare(value, (name,))
 
