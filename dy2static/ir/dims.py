@@ -107,10 +107,10 @@ class Dim:
         return self * -1
 
     def __floordiv__(self, other: Any) -> Size:
-        return floordiv(self, other) if _is_size(other) else NotImplemented
+        return floordiv(self, other) if isinstance(other, (int, Dim)) else NotImplemented
 
     def __rfloordiv__(self, other: Any) -> Size:
-        return floordiv(other, self) if _is_size(other) else NotImplemented
+        return floordiv(other, self) if isinstance(other, (int, Dim)) else NotImplemented
 
     def __mod__(self, other: Any) -> Size:
         return self - self // other * other
@@ -181,6 +181,10 @@ def floordiv(a: Size, b: Size) -> Size:
         quotient = _exact_quotient(a, b)
         if quotient is not None:
             return quotient
+    if isinstance(a, Dim) and isinstance(b, int) and b > 0 and _is_single(a, "//"):
+        inner, by = a._terms[0][0][0].args
+        if isinstance(by, int) and by > 0:
+            return floordiv(inner, by * b)              # nested quotients would take twice the time at each level
     if isinstance(a, Dim) and isinstance(b, int) and b != 0:
         whole = {m: f // b for m, f in a._terms if f % b == 0}
         rest = {m: f for m, f in a._terms if f % b}
@@ -243,10 +247,6 @@ def evaluate(size: Size, bindings: Mapping[str, int]) -> int:
     return total
 
 
-def _is_size(value: Any) -> bool:
-    return isinstance(value, (int, Dim))
-
-
 def _is_plain(value: Any) -> bool:
     return isinstance(value, int) or _is_single(value, "symbol") or _is_single(value, "max")
 
@@ -280,7 +280,7 @@ def _from_atom(atom: _Atom) -> Size:
 
 
 def _combine(a: Any, b: Any, rule: Callable[..., Dict[_Monomial, int]]) -> Any:
-    if not (_is_size(a) and _is_size(b)):
+    if not (isinstance(a, (int, Dim)) and isinstance(b, (int, Dim))):
         return NotImplemented
     return _from_terms(rule(_terms_of(a), _terms_of(b)))
 

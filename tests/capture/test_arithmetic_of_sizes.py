@@ -168,3 +168,14 @@ def test_functions_whose_sizes_follow_a_rule(function):
             assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
             np.testing.assert_array_equal(found, wanted)
     assert compiled.cache_info().captures <= 4
+
+
+def halved(x):
+    return x if len(x) <= 1 else halved(x[:len(x) // 2]) + 1
+
+
+def test_a_capture_ends_of_a_function_that_calls_itself_with_half_of_an_array():
+    static = to_static(halved)
+    for n in (4, 5, 8, 9):
+        x = np.ones((n, 2), "f")
+        np.testing.assert_array_equal(static(x), halved(x))

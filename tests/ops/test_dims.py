@@ -28,7 +28,7 @@ def test_canonical_form(size, text):
 
 @pytest.mark.parametrize("a, b", [
     (n + n, 2 * n), (n + m, m + n), ((n + 1) * 2, 2 * n + 2), (maximum(n, m), maximum(m, n)), ((2 * n) // 2, n),
-    (maximum(n, maximum(m, 3)), maximum(maximum(3, n), m)), ((n + 2) // 2, n // 2 + 1),
+    (maximum(n, maximum(m, 3)), maximum(maximum(3, n), m)), ((n + 2) // 2, n // 2 + 1), (n // 2 // 3, n // 6),
     ((n - 1) // 2, (n + 1) // 2 - 1), (-n // 4, -((n + 3) // 4)), (n + -n % 4, (n + 3) // 4 * 4),
 ], ids=str)
 def test_equal_values_have_one_form(a, b):
