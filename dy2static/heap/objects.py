@@ -188,6 +188,8 @@ class Objects:
                 special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
                 if special and isinstance(function, types.FunctionType):
                     found[name] = function if is_generated(base, function) else self._staged_special(function)
+                else:                                   # such as None, which says that there is none
+                    found.pop(name, None)
         if cls.__repr__ is object.__repr__:             # which names the address of the object
             found["__repr__"] = lambda shadow: object.__repr__(self.heap.attributes.identified(shadow))
         hashed = cls.__hash__

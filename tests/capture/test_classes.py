@@ -528,3 +528,31 @@ def test_the_names_of_an_object_are_read_and_guarded():
     stats = compiled.stats()
     assert (stats["captures"], stats["fallbacks"], stats["cuts"]) == (2, 0, 0)
     assert not hasattr(item, "second")
+
+
+class Open:
+    def __contains__(self, item):
+        return True
+
+    def __reversed__(self):
+        return iter([1])
+
+
+class Closed(Open):
+    __contains__ = __reversed__ = None
+
+
+def test_special_methods_that_a_derived_class_takes_away():
+    closed = Closed()
+
+    def f(x):
+        found = []
+        for ask in (lambda: 1 in closed, lambda: list(reversed(closed))):
+            try:
+                found.append(ask())
+            except TypeError as error:
+                found.append(str(error))
+        return x * 2, found
+    static = to_static(f)
+    for _ in range(2):
+        assert static(np.ones(2))[1] == f(np.ones(2))[1]
