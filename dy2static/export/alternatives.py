@@ -3,11 +3,17 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+import numpy as np
+
 from .. import ops
 from ..ir.building import Builder, building
+from ..ir.dims import Dim, is_known
 from ..ir.graph import Graph, Node, Value
+from ..ir.types import Tensor, Type
+from ..lowering.host import numpy_call
 from ..record.builds import Build, Choice, Const, TupleOf
 from ..record.outcome import End
+from ..runtime.host_calls import Call, Hole, as_it_is
 
 #: Where a part of a result is.
 Path = Tuple[str, ...]
@@ -87,14 +93,27 @@ class Alternatives:
             raise Apart("whether a part is an array")
         if a is b:
             return a
-        if a.type != b.type:
+        joined = self._joined(a.type, b.type)
+        if joined is None:
             raise Apart(f"whether a part is {a.type} or {b.type}")
         regions: List[Graph] = []
         for k in (0, 1):
-            inputs = (Value(a.type, "kept"), Value(b.type, "other"))
-            regions.append(Graph(inputs, (inputs[k],), (), "option"))
+            inputs, inner = (Value(a.type, "kept"), Value(b.type, "other")), Builder("option")
+            given = inputs[k] if inputs[k].type == joined else _sized(inner, inputs[k], joined)
+            regions.append(Graph(inputs, (given,), tuple(inner.nodes), "option"))
         value, = self._builder.add(ops.if_, (decision, a, b), regions=tuple(regions), name="picked")
         return value
+
+    def _joined(self, a: Type, b: Type) -> Optional[Type]:
+        """The type of an array that is one of two, whose sizes may differ if only the run knows them.  None where there is none."""
+        if a == b:
+            return a
+        if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype == b.dtype and a.ndim == b.ndim):
+            return None
+        pairs = list(enumerate(zip(a.shape, b.shape)))
+        if any(n != m and (is_known(n) or is_known(m)) for _, (n, m) in pairs):
+            return None
+        return Tensor([n if n == m else Dim(f"picked_{len(self._builder.nodes)}_{axis}") for axis, (n, m) in pairs], a.dtype)
 
     def _number(self, part: Part, other: Part) -> Part:
         """A known number beside one that the run computes, as a value of the graph, too."""
@@ -103,3 +122,10 @@ class Alternatives:
             return part
         with building(self._builder):
             return ops.py_constant(value=part.value)    # type: ignore[no-any-return,union-attr]
+
+
+def _sized(builder: Builder, array: Value, type: Type) -> Value:
+    """The same array, with other symbols for its sizes."""
+    call = Call(np.ascontiguousarray, (Hole(0),), {}, as_it_is, "array", True)
+    value, = builder.add(numpy_call, (array,), {"call": call, "types": (type,)}, name="sized")
+    return value

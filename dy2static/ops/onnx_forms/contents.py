@@ -79,6 +79,10 @@ def _truths(o: OnnxWriter, x: Name) -> Name:
     return o.cast(x, np.dtype(bool))
 
 
+def _itself(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, *, args: Tuple) -> Name:
+    return o.node("Identity", x)
+
+
 _FORMS: Dict[Any, Callable[..., Any]] = {
     operator.getitem: _picked, np.nonzero: _places, "nonzero": _places, np.where: _places, np.flatnonzero: _flat_places,
-    np.argwhere: _rows_of_places, np.unique: _distinct}
+    np.argwhere: _rows_of_places, np.unique: _distinct, np.ascontiguousarray: _itself}
