@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from dy2static import config
-from dy2static.native import channel_blocks, compiler, convolutions, products
+from dy2static.native import channel_blocks, compiler, convolutions, cpus, products
 
 KINDS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
 COMPILERS = ("gcc", "clang")
@@ -235,7 +235,7 @@ def command_of(kind, maker, flags=("-O2",)):
     else:
         command, needed, runner, march = [maker], [maker], [], kind
         with config.MARCH.set(kind):
-            lacking = compiler.lacking()
+            lacking = cpus.lacking()
         if lacking:
             return f"this CPU has no {lacking}", []
     missing = [name for name in needed if shutil.which(name) is None]

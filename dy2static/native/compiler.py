@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import platform
 import shlex
 import shutil
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .. import config
-from . import library, shipped, store
+from . import cpus, library, shipped, store
 from .announce import announce
 from .failures import BuildFailed, NoCompiler, Refused
 from .process import Process
@@ -34,11 +33,6 @@ _MOST = max(2, os.cpu_count() or 1)     # compilers at a time, besides those tha
 _GLANCE = 0.002             # between two looks at what another process makes
 _PUBLISHED = 1.0            # how soon a process puts a library into the store whose compiler has ended, unless it waits itself
 
-#: What a CPU has that runs code for each level of x86-64, in the words of /proc/cpuinfo.
-_LEVELS = {"x86-64": "sse2", "x86-64-v2": "ssse3 sse4_2 popcnt", "x86-64-v3": "avx2 fma bmi2 f16c movbe",
-           "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl"}
-_CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags",
-               "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features")
 _built: Dict[str, "Build"] = {}
 _running: List["Build"] = []         # whose compilers run
 _queued: List["Build"] = []          # which come next
@@ -68,9 +62,9 @@ def compiler() -> Compiler:
     if found is None:
         raise NoCompiler(f"there is no C compiler ({wanted or 'cc, gcc or clang'})",
                          hint="install one, or name it in DY2STATIC_CC")
-    missing = lacking()
+    missing = cpus.lacking()
     if missing:
-        raise NoCompiler(f"DY2STATIC_MARCH={_march()} is more than this CPU has: {missing} is missing",
+        raise NoCompiler(f"DY2STATIC_MARCH={cpus.march()} is more than this CPU has: {missing} is missing",
                          hint="name a lower level, or none")
     if found in _hung:
         raise NoCompiler(_took_too_long(found), hint=_MORE_TIME)
@@ -257,10 +251,10 @@ class Build:
         self._over()
         if status:
             draft.discard()
-            is_unknown = "-march=" in words and _march() != "native"
+            is_unknown = "-march=" in words and cpus.march() != "native"
             said = f":\n{words}" if words.strip() else f" without a message (exit status {status})"
             self._failed = Refused(f"{shlex.join(self._maker.command)} refused the text{said}",
-                                   hint=f"DY2STATIC_MARCH={_march()} is no CPU that this compiler knows" if is_unknown else
+                                   hint=f"DY2STATIC_MARCH={cpus.march()} is no CPU that this compiler knows" if is_unknown else
                                    "name another compiler, or other flags, in DY2STATIC_CC")
         else:
             _worked.add(self._maker)
@@ -320,65 +314,16 @@ def key_of(source: str, maker: Compiler, flags: Tuple[str, ...] = FLAGS) -> str:
 
 def _parts(source: str, flags: Tuple[str, ...]) -> Tuple[str, ...]:
     """The hash of what determines the results of a library, whichever compiler makes it."""
-    return source, _headers(), " ".join(flags), cpu_identity()
+    return source, _headers(), " ".join(flags), cpus.identity()
 
 
 def _all_flags(flags: Tuple[str, ...]) -> Tuple[str, ...]:
-    return (*FLAGS, f"-march={_march()}", *_vectors(), *flags)
+    return (*FLAGS, f"-march={cpus.march()}", *_vectors(), *flags)
 
 
 def _vectors() -> Tuple[str, ...]:
     """Vectors of 512 bits where there are some: left to itself gcc takes half of them, also on CPUs that do not slow down."""
-    return ("-mprefer-vector-width=512",) if has_long_vectors() else ()
-
-
-def has_long_vectors() -> bool:
-    """Whether native code has vectors of 512 bits, and 32 registers for them."""
-    return _runs("x86-64-v4", "avx512f")
-
-
-def has_masked_loads() -> bool:
-    """Whether native code has vectors of 256 bits, of which some elements can be loaded."""
-    return _runs("x86-64-v3", "avx2") or has_long_vectors()
-
-
-def _runs(level: str, flag: str) -> bool:
-    """Whether native code is for CPUs of this level, or for this one, which has the flag."""
-    march = _march()
-    return march == level or march == "native" and flag in cpu_fields().get("flags", "").split()
-
-
-def _march() -> str:
-    return str(config.MARCH.value).strip() or "native"
-
-
-def lacking() -> str:
-    """What this CPU lacks of the level of x86-64 in ``DY2STATIC_MARCH``; empty for other names, and where the CPU is unknown."""
-    has = cpu_fields().get("flags", "").split()
-    return ", ".join([flag for flag in _LEVELS.get(_march(), "").split() if has and flag not in has])
-
-
-def cpu_identity() -> str:
-    """The CPU that libraries are for: that of ``DY2STATIC_MARCH``, or the model and the instruction sets of this one."""
-    kind = f"{platform.system()} {platform.machine()}"
-    return f"{kind} {sorted(cpu_fields().items())}" if _march() == "native" else f"{kind} {_march()}"
-
-
-@functools.lru_cache(maxsize=None)
-def cpu_fields() -> Dict[str, str]:
-    """What /proc/cpuinfo says of the CPU, as far as it decides what ``-march=native`` means."""
-    fields = {}
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                name, _, value = line.partition(":")
-                if not line.strip():
-                    break               # the first processor stands for all
-                if name.strip() in _CPU_FIELDS:
-                    fields[name.strip()] = value.strip()
-    except OSError:
-        fields["processor"] = platform.processor()
-    return fields
+    return ("-mprefer-vector-width=512",) if cpus.has_long_vectors() else ()
 
 
 @functools.lru_cache(maxsize=None)

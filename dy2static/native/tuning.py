@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import config
 from ..errors import BackendError
-from . import compiler, shipped, store, team
+from . import compiler, cpus, shipped, store, team
 
 #: Seconds of measuring for one subject, after which no round begins; rounds at least and at most.
 _SECONDS, _FEWEST, _MOST = 0.5, 5, 25
@@ -190,7 +190,7 @@ def _table() -> Table:
     """The table of this machine.  Raises `failures.NoCompiler`."""
     threads = team.wanted()
     kernels = "\n".join(f"{name} {choice.kernels()}" for name, choice in sorted(CHOICES.items()))
-    cpu = sorted(compiler.cpu_fields().items())
+    cpu = sorted(cpus.fields().items())
     key = compiler.key_of(f"{kernels}\n{cpu}\n{threads}", compiler.compiler())
     path = os.path.join(store.directory(), f"tuned-{key}.json")
     if path not in _tables:

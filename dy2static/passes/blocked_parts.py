@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Dict, Hashable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
-from ..native.compiler import has_long_vectors
+from ..native.cpus import has_long_vectors
 from ..ops.channel_blocks import BLOCK
 from .convolution_speed import MORE, TURN, Speed, is_winograd, of_plain_images, speed_here
 from .memory.min_cut import Network

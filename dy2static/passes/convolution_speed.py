@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import Mapping, NamedTuple, Sequence, Tuple
 
-from ..native.compiler import has_long_vectors
+from ..native.cpus import has_long_vectors
 from ..ops.channel_blocks import BLOCK
 
 #: Nanoseconds: what it takes to turn a number to or from blocks.

@@ -18,7 +18,7 @@ from ..backends.base import Backend, Text
 from ..ir.digest import Forms, NoForm, digest
 from ..ir.op import OPS
 from ..ir.packing import NotPacked, pack, unpack
-from ..native import compiler, kept, store
+from ..native import cpus, kept, store
 from ..options import Recompute
 from ..record.builds import Build, FromSource, FromValue, FromVariable, walk
 from ..record.guards import Guard, NoOverlap, SameMemory
@@ -106,7 +106,7 @@ def _setting() -> Tuple:
     """What is the same for all programs of this process."""
     scipy = getattr(sys.modules.get("scipy"), "__version__", "")
     flags = tuple([(name, flag.value) for name, flag in sorted(config.Flag.table.items()) if name not in _ELSEWHERE])
-    return (kept.version(), sys.version, platform.machine(), np.__version__, chainer.__version__, scipy, compiler.cpu_identity(),
+    return (kept.version(), sys.version, platform.machine(), np.__version__, chainer.__version__, scipy, cpus.identity(),
             os.cpu_count(), config.openmp_threads(), flags)
 
 

@@ -14,7 +14,7 @@ from dy2static.backends.c.distribution import distribute
 from dy2static.backends.loops.ir import Accumulate
 from dy2static.ir.building import Builder, building
 from dy2static.ir.types import Tensor
-from dy2static.native import compiler
+from dy2static.native import compiler, cpus
 from tests.backends.test_loop_ir import graph, only, softmax
 
 
@@ -75,7 +75,7 @@ def test_each_lane_of_whole_vectors_has_an_accumulator(name):
             expected, fast = function(Variable(x)).array, dy2static.to_static(function, backend="c")
             actual = fast(Variable(x)).array
             code = fast.program(Variable(x)).native_code
-            assert ("dy_joined_" in code) == (size != 45 or compiler.has_masked_loads()) and ("dy_last_" in code) <= (size == 45)
+            assert ("dy_joined_" in code) == (size != 45 or cpus.has_masked_loads()) and ("dy_last_" in code) <= (size == 45)
         np.testing.assert_allclose(actual, expected, rtol=2e-5 if dtype == "float32" else 1e-12)
 
 

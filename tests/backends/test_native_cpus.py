@@ -9,7 +9,7 @@ from kernels_on_cpus import run
 
 from dy2static import config, to_static
 from dy2static.errors import FallbackWarning
-from dy2static.native import announce, compiler
+from dy2static.native import announce, compiler, cpus
 from dy2static.program import hotpath
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -42,10 +42,10 @@ def test_kernels_of_another_cpu(kind, maker, kernel):
 
 def test_one_store_serves_two_kinds_of_cpu(folder, monkeypatch):
     """Each machine finds its own libraries beside those of the other."""
-    this, other = compiler.cpu_fields(), {"model name": "another", "flags": "sse2"}
+    this, other = cpus.fields(), {"model name": "another", "flags": "sse2"}
     found = []
     for fields in (this, other, this, other):
-        monkeypatch.setattr(compiler, "cpu_fields", lambda: fields)          # noqa: B023  called at once
+        monkeypatch.setattr(cpus, "fields", lambda: fields)          # noqa: B023  called at once
         compiler._built.clear()                         # as in a new process
         kept = compiler.is_kept(TEXT % 7)
         built = compiler.build(TEXT % 7)
@@ -59,7 +59,7 @@ def test_one_store_serves_two_kinds_of_cpu(folder, monkeypatch):
 def test_a_level_is_one_library_for_all_cpus(folder, monkeypatch):
     keys = []
     for fields in ({"model name": name, "flags": "ssse3 sse4_2 popcnt"} for name in ("one", "another")):
-        monkeypatch.setattr(compiler, "cpu_fields", lambda: fields)          # noqa: B023  called at once
+        monkeypatch.setattr(cpus, "fields", lambda: fields)          # noqa: B023  called at once
         with config.MARCH.set("x86-64-v2"):
             keys.append(compiler.key_of("x", compiler.compiler()))
         keys.append(compiler.key_of("x", compiler.compiler()))
@@ -70,14 +70,14 @@ def test_a_level_decides_what_is_made(folder):
     text = "int answer(void) {\n#ifdef __AVX2__\nreturn 2;\n#endif\nreturn 1; }"
     for march, answer in (("x86-64-v2", 1), ("x86-64-v3", 2)):
         with config.MARCH.set(march):
-            if compiler.lacking():
-                pytest.skip(f"this CPU has no {compiler.lacking()}")
+            if cpus.lacking():
+                pytest.skip(f"this CPU has no {cpus.lacking()}")
             assert compiler.build(text).handle.answer() == answer
 
 
 def test_the_longest_vectors_are_used(monkeypatch):
     def flags(march, has="sse2 avx2"):
-        monkeypatch.setattr(compiler, "cpu_fields", lambda: {"flags": has})
+        monkeypatch.setattr(cpus, "fields", lambda: {"flags": has})
         with config.MARCH.set(march):
             return "-mprefer-vector-width=512" in compiler._all_flags(())
     assert flags("native", "avx2 avx512f") and flags("x86-64-v4")
@@ -85,7 +85,7 @@ def test_the_longest_vectors_are_used(monkeypatch):
 
 
 def test_a_level_above_this_cpu_is_never_run(folder, monkeypatch):
-    monkeypatch.setattr(compiler, "cpu_fields", lambda: {"flags": "sse2 ssse3 sse4_2 popcnt"})
+    monkeypatch.setattr(cpus, "fields", lambda: {"flags": "sse2 ssse3 sse4_2 popcnt"})
     compiled, x = to_static(lambda x: np.tanh(x) + 1, backend="c"), np.ones((2, 3), "f")
     with config.MARCH.set("x86-64-v3"):
         with pytest.warns(FallbackWarning, match="run on NumPy: DY2STATIC_MARCH=x86-64-v3 is more.*avx2, fma"):
@@ -106,8 +106,8 @@ def test_the_environment_names_the_cpu(tmp_path):
                f"assert compiler.build('{text}').handle.answer() == 1 and config.STRICT_BUILD.value == 1")
     environment = dict(os.environ, DY2STATIC_MARCH="x86-64-v2", DY2STATIC_STRICT_BUILD="1", DY2STATIC_CACHE_DIR=str(tmp_path))
     with config.MARCH.set("x86-64-v2"):
-        if compiler.lacking():
-            pytest.skip(f"this CPU has no {compiler.lacking()}")
+        if cpus.lacking():
+            pytest.skip(f"this CPU has no {cpus.lacking()}")
     assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=120).returncode == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dy2static import cli, config
 from dy2static.errors import FallbackWarning
-from dy2static.native import announce, compiler, hotpath, kernels, library, store
+from dy2static.native import announce, compiler, cpus, hotpath, kernels, library, store
 
 TEXT = "int answer(void) { return %d; }"
 
@@ -234,7 +234,7 @@ def test_what_a_dead_process_left_is_cleared(folder):
 
 
 @pytest.mark.parametrize("what, value", [
-    ("cpu_identity", "another CPU"), ("_headers", "other headers"), ("FLAGS", ("-O0",)),
+    ("identity", "another CPU"), ("_headers", "other headers"), ("FLAGS", ("-O0",)),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_what_decides_is_in_the_key(monkeypatch, what, value):
     maker = compiler.compiler()
@@ -244,7 +244,7 @@ def test_what_decides_is_in_the_key(monkeypatch, what, value):
     if what == "FLAGS":
         assert before != compiler.key_of("x", maker, value)
     else:
-        monkeypatch.setattr(compiler, what, lambda: value)
+        monkeypatch.setattr(cpus if what == "identity" else compiler, what, lambda: value)
         assert before != compiler.key_of("x", maker)
 
 

@@ -14,7 +14,7 @@ import pytest
 import test_native_convolutions as shapes
 
 from dy2static import cli, config, to_static
-from dy2static.native import channel_blocks, compiler, convolutions, shipped, store, team, tuning
+from dy2static.native import channel_blocks, compiler, convolutions, cpus, shipped, store, team, tuning
 from dy2static.ops.channel_blocks import convolve_blocks, turn_to_blocks
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -111,7 +111,7 @@ def test_the_table_of_another_machine_is_not_read(clock, monkeypatch, change):
     assert choose(clock, rule=2.0, fast=1.0) == "fast"
     restart()
     if change == "cpu":
-        monkeypatch.setattr(compiler, "cpu_fields", lambda: {"model name": "another one"})
+        monkeypatch.setattr(cpus, "fields", lambda: {"model name": "another one"})
     elif change == "threads":
         monkeypatch.setattr(team, "wanted", lambda: 77)
     elif change == "kernels":

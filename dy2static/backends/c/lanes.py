@@ -9,7 +9,7 @@ from typing import List, NamedTuple, Optional, Sequence, Union
 
 from ...ir.dims import is_known
 from ...ir.graph import Value
-from ...native.compiler import has_masked_loads
+from ...native.cpus import has_masked_loads
 from ..loops.ir import Accumulate, Address, Apply, Axis, Define, Expression, Kept, Load, Recall, Reduction, Statement
 from ..loops.schedule import is_dear
 from .accumulators import SUFFIXES
