@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
 
+from ..ir.devices import is_gpu
+from ..ir.dims import is_known
 from ..record.guards import (
     ArrayLayout,
     ArrayMatch,
@@ -91,7 +93,12 @@ Wanted = Sequence[Tuple[Optional[Source], bool]]
 
 def reader(guards: Sequence[Guard], wanted: Wanted) -> Optional[Callable[[Tuple, Mapping[str, Any]], Any]]:
     """``python`` of a `GuardTable` that reads path by path; None if some of the guards cannot be checked so."""
-    return functools.partial(_read, guards, wanted) if all([type(guard) in _CHECKS for guard in guards]) else None
+    return functools.partial(_read, guards, wanted) if all(map(_may_read, guards)) else None
+
+
+def _may_read(guard: Guard) -> bool:
+    """Whether there is a check for a guard: arrays of GPUs, and of free sizes, need code."""
+    return type(guard) in _CHECKS and not is_gpu(getattr(guard, "device", "")) and all(map(is_known, getattr(guard, "shape", ())))
 
 
 def _read(guards: Sequence[Guard], wanted: Wanted, args: Tuple, kwargs: Mapping[str, Any]) -> Any:

@@ -53,6 +53,8 @@ def test_the_function_has_all_that_the_protocols_promise():
 def test_rules_use_the_protocol_only(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     annotations = {parameters(function).get("emitter") for function in functions(tree)} - {None}
+    annotations |= {ast.unparse(node.annotation) for node in ast.walk(tree)           # of classes whose bases bind it
+                    if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "emitter"}
     assert annotations <= set(PROTOCOLS), f"{path.name}: parameters called emitter are annotated {annotations}"
     allowed = set().union(*(members(PROTOCOLS[name]) for name in annotations)) if annotations else set()
     wrong = [f"{path.name}:{line}: emitter.{name}" for name, line in uses(tree, "emitter") if name not in allowed]

@@ -9,12 +9,15 @@ from ...ir.c_forms import c_type
 from ..loops.ir import Accumulate, Define, Local, Reduction, Statement
 from .accumulators import accumulated, nan_type, sees_nan, start_of
 from .addresses import address_text
+from .emitter import Emitter
 from .lanes import VectorSpan, is_kept, reads_of_tail, value_of
 from .statements import Statements
 
 
 class VectorLoops(Statements):
     """Writes loops with an accumulator for each lane of a vector, and with one vector more for what is left of a row."""
+
+    emitter: Emitter
 
     def _body(self, places: Mapping[str, str], body: Sequence[Statement]) -> None:
         """Statements, and in front of them those variables of places that are read, by them or by another one."""
