@@ -15,6 +15,7 @@ from .kernels import algorithms_of, serve, words
 HEADER = "dy2static_windows.h"
 POOLS = "dy2static_pools.h"
 AXES = 3                            # how many the C functions have
+_SLICES = 8                         # of filters over three axes that Winograd's algorithm is for
 _TYPES = {"f32": "float", "f64": "double"}
 _DTYPES = {"f32": np.float32, "f64": np.float64}
 
@@ -89,10 +90,16 @@ _CHOICES = {name: tuning.declare(name, about, lambda: text("f32") + text("f64") 
     ("conv_grad_weight", "derivatives of convolutions by the filters"))}
 
 
+def takes_filters(kernel: Sequence[int]) -> bool:
+    """Whether Winograd's algorithm is for filters of these sizes: three by three, in a few slices if there is a third axis."""
+    return tuple(kernel[-2:]) == (3, 3) and (len(kernel) == 2 or len(kernel) == AXES and kernel[0] <= _SLICES)
+
+
 def may_winograd(function: str, windows: Windows, name: str) -> bool:
     """Whether `channel_blocks.winograd`, or `winograd_filters`, is for a function with these windows; name: of the type."""
-    return name == "f32" and windows.groups == 1 and windows.kernel == (3, 3) \
-        and windows.stride == windows.dilate == (1, 1) and max(windows.pad) <= 2
+    steps = {*windows.stride, *windows.dilate}
+    return name == "f32" and windows.groups == 1 and takes_filters(windows.kernel) and steps == {1} \
+        and all(pad < size for pad, size in zip(windows.pad, windows.kernel))
 
 
 def tuned(function: str, windows: Windows, name: str) -> Windows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Mapping, NamedTuple, Sequence, Tuple
 
+from ..native.convolutions import takes_filters
 from ..native.cpus import has_long_vectors
 from ..ops.channel_blocks import BLOCK
 
@@ -70,17 +71,28 @@ def is_winograd(filters: Sequence[int], groups: int, result: Sequence[int], stri
     return squares >= _SQUARES and stride == (1, 1)
 
 
+def _is_of_plain_images(filters: Sequence[int], result: Sequence[int]) -> bool:
+    """The same for plain images and a stride of one; there may be slices along a third axis."""
+    return takes_filters(filters[2:]) and min(filters[:2]) >= _CHANNELS and _squares(result) >= _SQUARES
+
+
 def _squares(result: Sequence[int]) -> int:
     """Squares of two by two places."""
-    return int(result[0] * math.prod(-(-n // 2) for n in result[2:]))
+    *slices, rows, columns = result[2:]
+    return int(result[0] * math.prod(slices) * -(-rows // 2) * -(-columns // 2))
+
+
+def _channels_of_taps(filters: Sequence[int]) -> int:
+    """Channels that a square is transformed for: of slices, those of all taps, in whole blocks."""
+    in_, taps = filters[1], math.prod(filters[2:-2])
+    return int(taps * -(-in_ // BLOCK) * BLOCK if len(filters) > 4 else in_)
 
 
 def _turned(filters: Sequence[int], image: Sequence[int], result: Sequence[int]) -> float:
     """Nanoseconds of Winograd's algorithm for plain images, which are turned to blocks and back."""
-    out, in_ = filters[:2]
-    filled = -(-out // BLOCK) * BLOCK
-    return 4 * _squares(result) * filled * in_ * 9 * speed_here().winograd + TURN * (math.prod(image) + math.prod(result)) \
-        + _TRANSFORM * in_ * out
+    filled = -(-filters[0] // BLOCK) * BLOCK
+    return 4 * _squares(result) * filled * _channels_of_taps(filters) * 9 * speed_here().winograd \
+        + TURN * (math.prod(image) + math.prod(result)) + _TRANSFORM * math.prod(filters[:-2])
 
 
 def _direct(filters: Sequence[int], result: Sequence[int]) -> float:
@@ -90,10 +102,10 @@ def _direct(filters: Sequence[int], result: Sequence[int]) -> float:
 def pays_to_turn(filters: Sequence[int], image: Sequence[int], result: Sequence[int]) -> bool:
     """Whether Winograd's algorithm saves time for one convolution of plain images with a stride of one.
 
-    filters: ``(out, in, rows, columns)``; image, result: ``(batch, channels, rows, columns)``.  The image of a transposed
-    convolution without padding is the smaller one: the other way is a product for its places, whose parts are added.
+    filters: ``(out, in, [slices,] rows, columns)``; image, result: ``(batch, channels, [slices,] rows, columns)``.  The image of a
+    transposed convolution without padding is the smaller one: the other way is a product for its places, whose parts are added.
     """
-    if not is_winograd(filters, 1, result, (1, 1), (1, 1)):
+    if not _is_of_plain_images(filters, result):
         return False
     if math.prod(image[2:]) < math.prod(result[2:]):
         return _turned(filters, image, result) < (1 + _ADDING / filters[1]) * _direct(filters, (*result[:2], *image[2:]))
@@ -103,9 +115,9 @@ def pays_to_turn(filters: Sequence[int], image: Sequence[int], result: Sequence[
 def pays_for_filters(filters: Sequence[int], result: Sequence[int]) -> bool:
     """Whether Winograd's algorithm saves time for the derivative of such a convolution of plain images by its filters.
 
-    filters: ``(out, in, rows, columns)``; result: ``(batch, out, rows, columns)``, whose gradient is given.
+    filters: ``(out, in, [slices,] rows, columns)``; result: ``(batch, out, [slices,] rows, columns)``, whose gradient is given.
     """
-    if not is_winograd(filters, 1, result, (1, 1), (1, 1)):
+    if not _is_of_plain_images(filters, result):
         return False
     out, in_ = (-(-n // BLOCK) * BLOCK for n in filters[:2])
     return 4 * _squares(result) * out * in_ <= _FILLED * math.prod(result) * filters[1]

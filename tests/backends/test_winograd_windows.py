@@ -11,11 +11,14 @@ from dy2static.native import compiler, convolutions, team
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
 ROWS = [shapes.windows(3, 1, 17, 33, (9, 8), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 32, 16, (6, 7), (3, 3), pad=(2, 0)),
-        shapes.windows(1, 1, 40, 70, (15, 3), (3, 3), pad=(0, 2)), shapes.windows(9, 1, 64, 64, (8, 8), (3, 3), pad=(1, 1))]
+        shapes.windows(1, 1, 40, 70, (15, 3), (3, 3), pad=(0, 2)), shapes.windows(9, 1, 64, 64, (8, 8), (3, 3), pad=(1, 1)),
+        shapes.windows(2, 1, 17, 33, (4, 9, 8), (3, 3, 3), pad=(1, 1, 1)), shapes.windows(1, 1, 40, 20, (3, 6, 7), (2, 3, 3), pad=(0, 2, 0)),
+        shapes.windows(2, 1, 16, 16, (2, 5, 6), (1, 3, 3)), shapes.windows(1, 1, 24, 70, (3, 4, 4), (5, 3, 3), pad=(4, 1, 1))]
 
 
 #: Sums of several shares, and of several regions with some of the squares at a time.
-SUMMED = [shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 272, 208, (15, 14), (3, 3), pad=(1, 1))]
+SUMMED = [shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 272, 208, (15, 14), (3, 3), pad=(1, 1)),
+          shapes.windows(3, 1, 20, 40, (5, 23, 12), (3, 3, 3), pad=(1, 1, 1))]
 
 
 @pytest.mark.parametrize("call, row", [
@@ -24,7 +27,7 @@ SUMMED = [shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(1, 1)), shapes.win
 def test_values_and_what_is_not_finite(call, row, number):
     """On any number of threads, with the same bits.  Images with numbers that are not finite are computed directly."""
     args, expected = shapes.reference(call, row, np.float32)
-    args[0][0, 3, 2, -1] = args[0][-1, -1, 0, 0] = number
+    args[0][0, 3, 1, -1] = args[0][-1, -1, 0, 0] = number
     found, threads = [], team.wanted()
     try:
         for algorithm, count in ((0, 1), (convolutions.WINOGRAD, 1), (convolutions.WINOGRAD, 2)):
@@ -40,14 +43,16 @@ def test_values_and_what_is_not_finite(call, row, number):
 
 
 @pytest.mark.parametrize("number", [1.0, np.inf])
-def test_a_training_program(number):
+@pytest.mark.parametrize("axes", [2, 3])
+def test_a_training_program(number, axes):
     """What follows a convolution follows each image, and is done once for each."""
-    link, x = L.Convolution2D(64, 64, 3, pad=1), np.random.RandomState(0).standard_normal((6, 64, 12, 12)).astype("f")
-    x[2, 5, 3, 3] = number
+    sizes = {2: (6, 64, 12, 12), 3: (6, 32, 3, 12, 8)}[axes]
+    link, x = L.ConvolutionND(axes, sizes[1], 64, 3, pad=1), np.random.RandomState(0).standard_normal(sizes).astype("f")
+    x[2, 5, 1, 3] = number
 
     def loss(x):
         h = F.relu(link(x))
-        return F.sum(h * h, axis=(0, 2, 3)), h
+        return F.sum(h * h, axis=(0, *range(2, 2 + axes))), h
 
     def gradients(x):
         link.cleargrads()

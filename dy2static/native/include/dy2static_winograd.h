@@ -27,11 +27,20 @@ enum {
     LINE = 16                                           /* elements: what is a power of two apart falls into one set of a cache */
 };
 
-/* side: of the squares of x that two by two places read; down, right: how many there are in an image; count: in all images; each: how
-   many a share has.  turned: the transformed filters, `TOGETHER` panels behind each other, of these [form][panel]; null if every share
+/* Slices along a third axis: one of the result reads `taps` of x, the first one `pad` slices before it.  The windows of its slices are
+   those of images with `taps` times as many channels, in whole blocks: the channels of the first tap, then those of the next. */
+typedef struct {
+    int64_t taps, image, spots, pad;                    /* image, spots: slices of an image of x, and of the result */
+} slices;
+
+static const slices one_slice = {1, 1, 1, 0};
+
+/* side: of the squares of x that two by two places read; down, right: how many there are in an image, which is a slice if there are
+   several; count: in all images; each: how many a share has.  turned: the transformed filters, `TOGETHER` panels behind each other, of these [form][panel]; null if every share
    of panels transforms its own.  common: the transformed squares; null if every share of squares transforms its own. */
 typedef struct {
     const dy_blocks *w;
+    const slices *deep;
     channel_groups groups;
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y, *common;
@@ -81,25 +90,30 @@ static int64_t results_apart(const int64_t each) { return TOGETHER * PANEL * eac
 /* How many panels from `first` on are computed together: what x has of a spot stays in the first cache for all of them. */
 static int64_t panels_together(const int64_t first, const int64_t panels) { return least(TOGETHER, panels - first); }
 
-/* Filters to be transformed; side: of squares; flipped: they are (in, out, 3, 3), and the last tap is the first. */
+/* Filters to be transformed; groups: of one slice; slices: taps along the third axis; side: of squares; flipped: they are (in, out,
+   slices, 3, 3), and the last tap is the first. */
 typedef struct {
     const channel_groups *groups;
     const DY_T *filters;
-    int64_t panels, side, flipped;
+    int64_t panels, side, slices, flipped;
     DY_T *to;
 } transformed;
 
-/* to[tap][o] of a panel, for channels of x from `first` to `end` of one group. */
-static void flip_filters(const channel_groups *g, DY_T *to, const DY_T *filters, const panel_place *p, const int64_t first,
-                         const int64_t end)
+/* Channels of x that a filter becomes numbers for, and from one form of a panel to the next. */
+static int64_t channels_of_taps(const int64_t in, const int64_t slices) { return slices > 1 ? slices * in_whole(in) : in; }
+static int64_t forms_apart(const transformed *f) { return channels_of_taps(f->groups->in, f->slices) * PANEL + LINE; }
+
+/* to[tap][o] of a panel, of all `taps`, for channels of x from `first` to `end` of one group. */
+static void flip_filters(const channel_groups *g, DY_T *to, const DY_T *filters, const panel_place *p, const int64_t taps,
+                         const int64_t first, const int64_t end)
 {
     const int64_t there = least(p->channels, g->out - p->out);
-    for (int64_t l = first; l < end; l++, to += 9 * PANEL) {
-        const DY_T *const from = filters + (l * g->out + p->out) * 9;
+    for (int64_t l = first; l < end; l++, to += taps * PANEL) {
+        const DY_T *const from = filters + (l * g->out + p->out) * taps;
         for (int64_t o = 0; o < there; o++)
-            for (int t = 0; t < 9; t++)
-                to[t * PANEL + o] = from[o * 9 + 8 - t];
-        for (int t = 0; t < 9; t++)
+            for (int64_t t = 0; t < taps; t++)
+                to[t * PANEL + o] = from[o * taps + taps - 1 - t];
+        for (int64_t t = 0; t < taps; t++)
             for (int64_t o = there; o < p->channels; o++)
                 to[t * PANEL + o] = 0;
     }
@@ -108,28 +122,33 @@ static void flip_filters(const channel_groups *g, DY_T *to, const DY_T *filters,
 /* Transforms a panel of filters; its forms are `apart` from each other. */
 static void transform_panel(const transformed *f, const int64_t panel, DY_T *to, const int64_t apart)
 {
-    const int64_t in = f->groups->in, some = PIECE / 9;
+    const int64_t in = f->groups->in, taps = 9 * f->slices, some = PIECE / taps, next = in_whole(in) * PANEL;
     const panel_place here = place_of_panel(f->groups, panel);
     DY_T *const turned = at_hand(own_filters);
     for (int64_t c = 0; c < in; c += some) {
         const int64_t until = least(in, c + some);
         if (f->flipped)
-            flip_filters(f->groups, turned, f->filters, &here, c, until);
+            flip_filters(f->groups, turned, f->filters, &here, taps, c, until);
         else
-            turn_filters(f->groups, turned, f->filters, &here, 9, c * 9, (until - c) * 9);
+            turn_filters(f->groups, turned, f->filters, &here, taps, c * taps, (until - c) * taps);
         for (int64_t l = c; l < until; l++)
-            for (int64_t v = 0; v < here.channels; v += WIDTH)
-                if (f->side == 4)
-                    transform_filter(4, turned + (l - c) * 9 * PANEL + v, PANEL, to + l * PANEL + v, apart);
-                else
-                    transform_filter(5, turned + (l - c) * 9 * PANEL + v, PANEL, to + l * PANEL + v, apart);
+            for (int64_t k = 0; k < f->slices; k++)
+                for (int64_t v = 0; v < here.channels; v += WIDTH) {
+                    const DY_T *const from = turned + ((l - c) * taps + 9 * k) * PANEL + v;
+                    if (f->side == 4)
+                        transform_filter(4, from, PANEL, to + k * next + l * PANEL + v, apart);
+                    else
+                        transform_filter(5, from, PANEL, to + k * next + l * PANEL + v, apart);
+                }
     }
+    for (int64_t k = 0; f->slices > 1 && k < f->slices * FORMS; k++)     /* what fills the last block of channels */
+        memset(to + k % FORMS * apart + k / FORMS * next + in * PANEL, 0, (in_whole(in) - in) * PANEL * sizeof(DY_T));
 }
 
 /* Those panels from `first` on that are computed together. */
 static void transform_together(const transformed *f, const int64_t first, DY_T *to)
 {
-    const int64_t apart = filters_apart(f->groups), together = panels_together(first, f->panels);
+    const int64_t apart = forms_apart(f), together = panels_together(first, f->panels);
     for (int64_t k = 0; k < together; k++)
         transform_panel(f, first + k, to + k * apart, together * apart);
 }
@@ -138,7 +157,7 @@ static void transform_filters(const void *given, int64_t begin, int64_t end)
 {
     const transformed *const f = given;
     for (int64_t first = begin * TOGETHER; first < least(f->panels, end * TOGETHER); first += TOGETHER)
-        transform_together(f, first, f->to + first * FORMS * filters_apart(f->groups));
+        transform_together(f, first, f->to + first * FORMS * forms_apart(f));
 }
 
 static void transform_all(const void *given, void *to)
@@ -159,33 +178,73 @@ static void copy_neighbours(const dy_blocks *w, const DY_T *image, const int64_t
         }
 }
 
+/* Where a square is: the number of its image, or slice, and its row and column among the squares of that. */
+typedef struct {
+    int64_t image, i, j;
+} square_place;
+
+static square_place place_of_square(const squares *s, const int64_t t)
+{
+    return (square_place){t / (s->down * s->right), t / s->right % s->down, t % s->right};
+}
+
+static square_place next_square(const squares *s, square_place p)
+{
+    if (++p.j < s->right)
+        return p;
+    p.j = 0;
+    if (++p.i < s->down)
+        return p;
+    return (square_place){p.image + 1, 0, 0};
+}
+
+/* A block of the channels of x, `c` of all its taps, for an image, or slice, of the result; null: zeros, beside all slices. */
+static const DY_T *block_of_image(const squares *s, const int64_t image, const int64_t c, const int64_t blocks, const int64_t plane)
+{
+    const slices *const d = s->deep;
+    const int64_t slice = image % d->spots - d->pad + c / blocks;
+    if (slice < 0 || slice >= d->image)
+        return 0;
+    return s->x + ((image / d->spots * blocks + c % blocks) * d->image + slice) * plane;
+}
+
 /* Transforms the squares from `begin` to `end`, of all images. */
 static void transform_squares(const squares *s, const int64_t begin, const int64_t end, DY_T *to)
 {
     const dy_blocks *const w = s->w;
-    const int64_t blocks = in_whole(w->in) / BLOCK, apart = squares_apart(w, s->each), plane = w->image[0] * w->image[1] * BLOCK;
+    const int64_t all = in_whole(w->in) / BLOCK, blocks = all / s->deep->taps, apart = squares_apart(w, s->each);
+    const int64_t plane = w->image[0] * w->image[1] * BLOCK, following = plane * s->deep->image;
     const int64_t side = s->side, step = 2 * w->stride[0];
+    const square_place first = place_of_square(s, begin);
     DY_T own[MOST_SIDE * MOST_SIDE * BLOCK];
-    for (int64_t c = 0; c < blocks; c++)
+    for (int64_t c = 0; c < all; c++) {
+        square_place p = first;
+        const DY_T *image = block_of_image(s, p.image, c, blocks, plane);
         for (int64_t t = begin; t < end; t++) {
-            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down, j = t % s->right;
-            const int64_t top = i * step - w->pad[0], left = j * step - w->pad[1];
+            const int64_t top = p.i * step - w->pad[0], left = p.j * step - w->pad[1];
             const int inside = top >= 0 && left >= 0 && top + side <= w->image[0] && left + side <= w->image[1];
-            const DY_T *const image = s->x + (n * blocks + c) * plane;
-            if (!inside)
+            if (!image)
+                memset(own, 0, sizeof own);
+            else if (!inside)
                 copy_neighbours(w, image, side, top, left, own);
-            const DY_T *const from = inside ? image + (top * w->image[1] + left) * BLOCK : own;
-            const int64_t row = (inside ? w->image[1] : side) * BLOCK;
+            const int whole = image && inside;
+            const DY_T *const from = whole ? image + (top * w->image[1] + left) * BLOCK : own;
+            const int64_t row = (whole ? w->image[1] : side) * BLOCK;
             DY_T *const here = to + (c * s->each + t - begin) * BLOCK;
-            for (int64_t k = 0; inside && c + 1 < blocks && k < side * step; k++)   /* what is new to the same square of the next block */
-                __builtin_prefetch(from + plane + k / step * row + (k % step + side - step) * BLOCK);
+            for (int64_t k = 0; whole && (c + 1) % blocks && k < side * step; k++)   /* what is new to the same square of the next block */
+                __builtin_prefetch(from + following + k / step * row + (k % step + side - step) * BLOCK);
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
                 if (side == 4)
                     transform_square(4, from + k, row, here + k, apart);
                 else
                     transform_square(5, from + k, row, here + k, apart);
+            const int64_t before = p.image;
+            p = next_square(s, p);
+            if (p.image != before && t + 1 < end)
+                image = block_of_image(s, p.image, c, blocks, plane);
         }
+    }
 }
 
 /* Products of squares, in these tiles, with one form of a panel of filters. */
@@ -227,16 +286,18 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
                            const DY_T *m, dy_vector *trace)
 {
     const dy_blocks *const w = s->w;
-    const int64_t next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK, out = in_whole(w->out);
-    const int64_t apart = results_apart(s->each);
+    const int64_t plane = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK, out = in_whole(w->out) / BLOCK;
+    const int64_t apart = results_apart(s->each), depth = s->deep->spots, next = depth * plane;
+    const square_place place = place_of_square(s, begin);
     DY_T scales[PANEL], shifts[PANEL];
     for (int64_t panel = 0; panel < together; panel++, m += PANEL * s->each) {
         const panel_place here = place_of_panel(&s->groups, first + panel);
         const around a = {of_panel(s->scale, &s->groups, &here, scales), of_panel(s->shift, &s->groups, &here, shifts), next,
                           s->residual != 0, s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0, 0, {0}};
-        for (int64_t t = begin; t < end; t++) {
-            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
-            DY_T *const to = s->y + (n * out + here.out) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
+        square_place p = place;
+        for (int64_t t = begin; t < end; t++, p = next_square(s, p)) {
+            const int64_t i = 2 * p.i, j = 2 * p.j, block = p.image / depth * out + here.out / BLOCK;
+            DY_T *const to = s->y + (block * depth + p.image % depth) * plane + i * row + j * BLOCK;
             for (int k = 0; k < here.channels / WIDTH; k++) {
                 const DY_T *const from = m + (k / IN_BLOCK * s->each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH;
                 DY_T *const places = to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH;
@@ -288,7 +349,7 @@ static void some_together(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
     const int64_t size = FORMS * filters_apart(&s->groups), results = s->side * s->side * results_apart(s->each);
-    const transformed own = {&s->groups, s->filters, s->panels, s->side, 0, 0};
+    const transformed own = {&s->groups, s->filters, s->panels, s->side, 1, 0, 0};
     DY_T *const m = room(share_key, (results + (s->turned ? 0 : TOGETHER * size)) * sizeof(DY_T));
     if (!m) {
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
@@ -314,9 +375,9 @@ static int64_t squares_of_share(const dy_blocks *w, const int64_t count, const i
     return (count + shares - 1) / shares;
 }
 
-/* given: the transformed filters, or null. */
-static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *given, const DY_T *scale, const DY_T *shift,
-                    const DY_T *residual, DY_T *y)
+/* given: the transformed filters; null, and then transformed here, only if there is one slice. */
+static int winograd(const dy_blocks *w, const slices *deep, const DY_T *x, const DY_T *filters, const DY_T *given, const DY_T *scale,
+                    const DY_T *shift, const DY_T *residual, DY_T *y)
 {
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, count = w->batch * down * right;
     const int64_t side = w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
@@ -325,7 +386,7 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
     const int common = count <= MANY_SQUARES && shares >= threads;
     const int64_t each = common ? count : squares_of_share(w, count, threads);
     const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * FORMS * filters_apart(&groups);
-    const transformed turned = {&groups, filters, panels, side, 0, 0};
+    const transformed turned = {&groups, filters, panels, side, 1, 0, 0};
     const DY_T *const kept = given ? given : kept_filters(w, filters, kept_as, elements, transform_all, &turned);
     const int64_t more = common ? side * side * squares_apart(w, each) : kept ? 0 : elements;
     char *const memory = room(room_key, table + more * sizeof(DY_T));
@@ -333,7 +394,7 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
         return 1;
     int failed = 0;
     DY_T *const own = (DY_T *)(memory + table);
-    const squares s = {w, groups, x, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
+    const squares s = {w, deep, groups, x, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
                        (int32_t *)memory, side, down, right, count, each, panels, take_expected(), &failed};
     for (int64_t c = 0; c < groups.in; c++)
         s.where[c] = (int32_t)(c / BLOCK * each * BLOCK + c % BLOCK);
@@ -353,7 +414,7 @@ static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
                     DY_T *y)
 {
     if (is_winograd(w))
-        return winograd(w, x, filters, 0, scale, shift, residual, y);
+        return winograd(w, &one_slice, x, filters, 0, scale, shift, residual, y);
     if (is_single(w))
         return single_conv(w, x, filters, scale, shift, residual, y);
     dy_blocks some = *w;

@@ -18,10 +18,11 @@ enum {
     ADDED_AT_ONCE = 1 << 14                             /* elements of sums that a share adds */
 };
 
-/* Squares of some images.  x, y: in blocks of channels; v, u: the transformed squares from `begin` on, u in panels; m: the sums of
+/* Squares of some images.  in: channels of one slice.  x, y: in blocks of channels; v, u: the transformed squares from `begin` on, u in panels; m: the sums of
    all regions, which are `FILTER_BLOCKS` of x by `TOGETHER` panels of y; null if each region has all its squares at once. */
 typedef struct {
     squares of_x;
+    int64_t in;
     const DY_T *y;
     DY_T *v, *u, *m, *filters;
     int64_t begin, count, across;
@@ -94,15 +95,19 @@ static void transform_results(const filter_squares *f, const int64_t begin, cons
 {
     const squares *const s = &f->of_x;
     const int64_t *const spots = s->w->spots, row = spots[1] * BLOCK, plane = spots[0] * row, blocks = in_whole(s->w->out) / BLOCK;
-    for (int64_t c = 0; c < blocks; c++)
-        for (int64_t t = begin; t < end; t++) {
-            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
-            const DY_T *const from = f->y + (n * blocks + c) * plane + i * row + j * BLOCK;
+    const int64_t depth = s->deep->spots;
+    const square_place first = place_of_square(s, begin);
+    for (int64_t c = 0; c < blocks; c++) {
+        square_place p = first;
+        for (int64_t t = begin; t < end; t++, p = next_square(s, p)) {
+            const int64_t i = 2 * p.i, j = 2 * p.j, block = p.image / depth * blocks + c;
+            const DY_T *const from = f->y + (block * depth + p.image % depth) * plane + i * row + j * BLOCK;
             DY_T *const to = f->u + c * BLOCK / PANEL * PANEL * s->each + (t - f->begin) * PANEL + c * BLOCK % PANEL;
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
                 transform_places(from + k, row, spots[0] - i, spots[1] - j, to + k, panels_apart(s));
         }
+    }
 }
 
 static void transform_both(const void *given, int64_t begin, int64_t end)
@@ -146,23 +151,27 @@ static void sum_block(const int64_t channels, const int64_t count, const DY_T *x
             sum_squares(SOME, VECTORS, count, x + c, y, sums + c * PANEL, first);
 }
 
-/* Filters of two blocks of channels, from their sums. */
+/* Filters of two blocks of channels, from their sums; in: among the channels of all taps along the third axis. */
 static void write_filters(const filter_squares *f, const int64_t out, const int64_t in, const DY_T *m, dy_vector *trace)
 {
-    const dy_blocks *const w = f->of_x.w;
+    const int64_t whole = in_whole(f->in), slices = f->of_x.deep->taps, first = in % whole, next = 9 * slices;
     DY_T taps[9 * BLOCK * BLOCK] __attribute__((aligned(64)));
     for (int64_t c = 0; c < BLOCK; c++)
         for (int k = 0; k < BLOCK; k += WIDTH)
             transform_to_taps(m + c * PANEL + k, sums_apart(), taps + c * 9 * BLOCK + k, BLOCK, trace);
-    DY_T *const to = f->filters + (out * w->in + in) * 9;
-    const int64_t outs = least(BLOCK, w->out - out), ins = least(BLOCK, w->in - in);
-    if (outs == BLOCK && ins == BLOCK)
+    DY_T *const to = f->filters + (out * f->in + first) * next + in / whole * 9;
+    const int64_t outs = least(BLOCK, f->of_x.w->out - out), ins = least(BLOCK, f->in - first);
+    if (slices == 1 && outs == BLOCK && ins == BLOCK) {
         for (int64_t k = 0; k < 9 * BLOCK; k += BLOCK)
-            turn_square(taps + k * BLOCK, BLOCK, to + k, w->in * 9);
-    else
-        for (int64_t o = 0; o < outs; o++)
-            for (int64_t k = 0; k < 9 * ins; k++)
-                to[o * w->in * 9 + k] = taps[k * BLOCK + o];
+            turn_square(taps + k * BLOCK, BLOCK, to + k, f->in * 9);
+        return;
+    }
+    DY_T turned[9 * BLOCK * BLOCK] __attribute__((aligned(64)));
+    for (int64_t k = 0; k < 9 * BLOCK; k += BLOCK)
+        turn_square(taps + k * BLOCK, BLOCK, turned + k, 9 * BLOCK);
+    for (int64_t o = 0; o < outs; o++)
+        for (int64_t l = 0; l < ins; l++)
+            memcpy(to + (o * f->in + l) * next, turned + (o * BLOCK + l) * 9, 9 * sizeof(DY_T));
 }
 
 static void some_regions(const void *given, int64_t begin, int64_t end)
@@ -211,29 +220,31 @@ static int filters_of_images(const dy_windows *windows, const DY_T *x, const DY_
 {
     const dy_blocks w = blocks_of_windows(windows, 0);
     const channel_groups groups = groups_of(&w);
-    const int64_t read = w.image[0] * w.image[1], made = w.spots[0] * w.spots[1], in = in_whole(w.in), out = in_whole(w.out);
-    const int64_t down = (w.spots[0] + 1) / 2, right = (w.spots[1] + 1) / 2, of_image = down * right;
+    const slices deep = slices_of_windows(windows, 0);
+    const int64_t read = places_of_image(&w, &deep), made = places_of_result(&w, &deep);
+    const int64_t in = in_whole(w.in), out = in_whole(w.out), of_slice = in_whole(windows->in);
+    const int64_t down = (w.spots[0] + 1) / 2, right = (w.spots[1] + 1) / 2, of_image = deep.spots * down * right;
     const int64_t all = windows->batch * of_image;
     const int64_t panels = panels_of(&w, &groups), across = (in / BLOCK + FILTER_BLOCKS - 1) / FILTER_BLOCKS;
     const int64_t regions = (panels + TOGETHER - 1) / TOGETHER * across;
     const int64_t each = squares_at_once(&w, all, regions), together = least(windows->batch, most(1, each / of_image));
     int failed = 0;
     filter_squares f = {
-        .of_x = {.w = &w, .groups = groups, .side = 4, .down = down, .right = right, .count = all, .each = each, .panels = panels,
+        .of_x = {.w = &w, .deep = &deep, .groups = groups, .side = 4, .down = down, .right = right, .count = all, .each = each, .panels = panels,
                  .failed = &failed},
-        .filters = filters, .across = across, .first = 1};
+        .in = windows->in, .filters = filters, .across = across, .first = 1};
     const int64_t size = FORMS * squares_apart(&w, each), of_y = FORMS * panels_apart(&f.of_x);
-    DY_T *const own = room(images_key, together * (in * read + out * made) * sizeof(DY_T));
+    DY_T *const own = room(images_key, together * (of_slice * read + out * made) * sizeof(DY_T));
     f.v = room(share_key, (size + of_y + (each < all ? regions * FORMS * sums_apart() : 0)) * sizeof(DY_T));
     if (!own || !f.v)
         return 1;
     f.u = f.v + size;
     f.m = each < all ? f.u + of_y : 0;
     f.of_x.x = own;
-    f.y = own + together * in * read;
+    f.y = own + together * of_slice * read;
     for (int64_t n = 0; n < windows->batch; n += together) {
         const int64_t here = least(together, windows->batch - n), count = here * of_image, cuts = (count + each - 1) / each;
-        blocks_of(here, w.in, read, x + n * w.in * read, own);
+        blocks_of(here, f.in, read, x + n * f.in * read, own);
         blocks_of(here, w.out, made, y + n * w.out * made, (DY_T *)f.y);
         for (int64_t k = 0; k < cuts; k++) {
             f.begin = count * k / cuts;
@@ -256,14 +267,16 @@ typedef struct {
     int *failed;
 } filter_shares;
 
+static int64_t elements_of_filters(const dy_windows *w) { return w->in * w->out * w->kernel[0] * 9; }
+
 static void some_sums(const void *given, int64_t begin, int64_t end)
 {
     const filter_shares *const s = given;
     dy_windows part = *s->w;
     part.batch = end - begin;
-    const int64_t size = part.in * part.out * 9;
-    if (filters_of_images(&part, s->x + begin * part.in * part.image[1] * part.image[2],
-                          s->y + begin * part.out * part.spots[1] * part.spots[2],
+    const int64_t size = elements_of_filters(&part), *const image = part.image, *const spots = part.spots;
+    if (filters_of_images(&part, s->x + begin * part.in * image[0] * image[1] * image[2],
+                          s->y + begin * part.out * spots[0] * spots[1] * spots[2],
                           begin ? s->sums + (begin / s->each - 1) * size : s->filters))
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
 }
@@ -272,7 +285,7 @@ static void some_sums(const void *given, int64_t begin, int64_t end)
 static void add_sums(const void *given, int64_t begin, int64_t end)
 {
     const filter_shares *const s = given;
-    const int64_t others = (s->w->batch + s->each - 1) / s->each - 1, size = s->w->in * s->w->out * 9;
+    const int64_t others = (s->w->batch + s->each - 1) / s->each - 1, size = elements_of_filters(s->w);
     for (int64_t k = 0; k < others; k++)
         for (int64_t i = begin; i < end; i++)
             s->filters[i] += s->sums[k * size + i];
@@ -281,8 +294,8 @@ static void add_sums(const void *given, int64_t begin, int64_t end)
 /* The filters from x and y; `direct` computes the same, and what this does not take. */
 static int winograd_filters(const dy_windows *w, dy_filters_f32 *direct, const DY_T *x, const DY_T *y, DY_T *filters)
 {
-    const int64_t places = w->batch * ((w->spots[1] + 1) / 2) * ((w->spots[2] + 1) / 2), size = w->in * w->out * 9;
-    const int64_t regions = ((w->in + 63) / 64) * ((w->out + 63) / 64);
+    const int64_t places = w->batch * w->spots[0] * ((w->spots[1] + 1) / 2) * ((w->spots[2] + 1) / 2), size = elements_of_filters(w);
+    const int64_t regions = ((channels_of_taps(w->in, w->kernel[0]) + 63) / 64) * ((w->out + 63) / 64);
     if (!places)
         return direct(w, x, y, filters);
     const int64_t shares = regions > SHARED_REGIONS ? 1 : most(1, least(least(MOST_SHARES, w->batch), places / SHARE_SQUARES));
