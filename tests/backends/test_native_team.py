@@ -4,6 +4,7 @@ import ctypes
 import itertools
 import os
 import signal
+import threading
 import time
 import warnings
 
@@ -91,6 +92,27 @@ def test_each_element_is_done_once(threads, library, count, size, step):
 def test_flags_of_workers(threads, library):
     threads(2)
     assert library.handle.flags_of_worker() > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="threads cannot change cores here")
+def test_workers_leave_the_core_of_a_caller_that_moves(threads, library):
+    """A worker left the caller's core.  The caller comes to the only core that it was left."""
+    threads(2)
+    assert library.handle.flags_of_worker() > 0                 # there is one
+    cores, me = os.sched_getaffinity(0), threading.get_native_id()
+    before, after = sorted(cores)[:2]
+    try:
+        for thread in map(int, os.listdir("/proc/self/task")):
+            os.sched_setaffinity(thread, {before})
+        assert library.handle.flags_of_worker() > 0
+        moved = [thread for thread in map(int, os.listdir("/proc/self/task")) if before not in os.sched_getaffinity(thread)]
+        assert moved and me not in moved
+        os.sched_setaffinity(me, {after})
+        counted(library, 1000, 1, 1)
+        assert all(os.sched_getaffinity(thread) == cores - {after} for thread in moved)
+    finally:
+        for thread in map(int, os.listdir("/proc/self/task")):
+            os.sched_setaffinity(thread, cores)
 
 
 def test_callers_without_help(threads, library):

@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
@@ -150,24 +153,44 @@ static void wait_for_work(const int64_t last)
     }
 }
 
-/* On a busy machine Linux tends to wake a thread on the core of the one that wakes it, where both only take turns: a worker
-   leaves that core to the caller. */
+/* On a busy machine Linux tends to wake a thread on the core of the one that wakes it, where both only take turns: workers
+   leave that core to the caller.  A caller that has moved since then, perhaps to the only core that a worker was left, tells
+   them to leave this one: a worker behind it would not run before the job is done. */
 #if defined(__linux__)
 static cpu_set_t allowed;
 static int movable;
+static struct {
+    pid_t thread;
+    int core;                       /* the one that it has left; none: below 0 */
+} places[MOST_THREADS];
 static int core(void) { return sched_getcpu(); }
 static void find_cores(void) { movable = !sched_getaffinity(0, sizeof allowed, &allowed); }
-static void leave(const int taken)
+static void begin_work(const int me)
+{
+    __atomic_store_n(&places[me].core, -1, __ATOMIC_RELAXED);
+    SET(places[me].thread, (pid_t)syscall(SYS_gettid));
+}
+static void leave(const int me, const int taken)
 {
     cpu_set_t others = allowed;
     CPU_CLR(taken, &others);
-    if (movable && CPU_COUNT(&others))
-        sched_setaffinity(0, sizeof others, &others);
+    if (movable && CPU_COUNT(&others) && !sched_setaffinity(places[me].thread, sizeof others, &others))
+        __atomic_store_n(&places[me].core, taken, __ATOMIC_RELAXED);
+}
+static void move_workers(const int taken)
+{
+    for (int me = 1; me <= workers; me++) {
+        const int left = __atomic_load_n(&places[me].core, __ATOMIC_RELAXED);
+        if (GET(places[me].thread) && left >= 0 && left != taken)
+            leave(me, taken);
+    }
 }
 #else
 static int core(void) { return -1; }
 static void find_cores(void) {}
-static void leave(const int taken) {}
+static void begin_work(const int me) {}
+static void leave(const int me, const int taken) {}
+static void move_workers(const int taken) {}
 #endif
 
 /* To wake a worker must not take the core from another thread, the caller for one: only who has a core for it helps. */
@@ -184,7 +207,7 @@ static void help(const int me)
 {
     set_state(&job.state);
     if (job.core == core() && job.core >= 0)
-        leave(job.core);
+        leave(me, job.core);
     const int done = take_part(me);
     if (done) {
         __atomic_fetch_or(&flags, get_flags(), __ATOMIC_SEQ_CST);
@@ -196,6 +219,7 @@ static void *worker(void *number)
 {
     const int me = (int)(intptr_t)number;
     be_modest();
+    begin_work(me);
     for (int64_t last = 0;;) {
         wait_for_work(last);
         ADD(inside, 1);
@@ -342,6 +366,7 @@ static void run(dy_body *body, const void *given, int64_t count, int64_t step)
     job.ranges = shares < threads ? (int)shares : (int)threads;
     job.state = get_state();
     job.core = core();
+    move_workers(job.core);
     deal(shares, job.ranges);
     flags = helped = 0;
     SET(current, ++jobs);
