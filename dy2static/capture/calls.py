@@ -32,7 +32,7 @@ from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.list_functions import of_array
 from ..symbolic.lists import as_staged, symbolic_items, uneven_items
 from ..symbolic.sizes import as_shape
-from ..symbolic.values import PARTS, SymbolicVariable
+from ..symbolic.values import PARTS, SymbolicScalar, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .call_rules import ORIGINALS, RULES, target_of
 from .classes import COLLECTION_KINDS, Classes
@@ -172,7 +172,9 @@ class Calls:
                 if function.__name__ in _OF_RULES and isinstance(owner, chainer.UpdateRule):
                     self.of_rules.add(_place(function))
                 return functools.partial(self._converted(function), owner)
-            if not is_shadow and isinstance(owner, SymbolicVariable) or type(owner) in OWN:
+            if not is_shadow and isinstance(owner, SymbolicVariable):
+                return functools.partial(self._of_variable, method)
+            if type(owner) in OWN:
                 return functools.partial(self.builtins.sort, method) if function.__name__ == "sort" else method
             if is_shadow and fetches(function):
                 return functools.partial(refused_fetch, self)
@@ -235,10 +237,13 @@ class Calls:
                 return self.capture.host.call(function, args, kwargs)
             if is_numpy:
                 return self._numpy(function, args, kwargs)
-            if package == "chainer":
-                args, kwargs = tuple(map(as_shape, args)), {name: as_shape(x) for name, x in kwargs.items()}
-            return adopted(self, function(*args, **kwargs))
+            called = functools.partial(self._of_variable, function) if package == "chainer" else function
+            return adopted(self, called(*args, **kwargs))
         return now
+
+    def _of_variable(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """What a function of Chainer's or a method of a Variable gives: sizes are compared as such."""
+        return function(*map(self._sized, args), **{name: self._sized(x) for name, x in kwargs.items()})
 
     def _called_by_c(self, value: Any) -> Any:
         if type(value) in (types.FunctionType, types.MethodType):
@@ -253,6 +258,10 @@ class Calls:
                 value.load_all()
             return value
         return value.as_array() if is_numpy and type(value) in PARTS else value
+
+    def _sized(self, item: Any) -> Any:
+        """A number or a tuple for a function of Chainer's, with sizes where they are known: those of lists that loops make."""
+        return as_shape(self.capture.expressions.with_sizes(item)) if type(item) in (tuple, SymbolicScalar) else item
 
     def _numpy(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         if args and (uneven_items(args[0]) is not None or symbolic_items(args[0]) is not None):

@@ -70,7 +70,8 @@ class ChainerCalls:
         position, self.applied = self.applied, self.applied + 1
         if isinstance(node, (GetItem, ScatterAdd)):
             shape = values[0].shape
-            key = without_mask(self.capture, with_arrays(self.capture, node.slices), shape)
+            key = with_arrays(self.capture, self.capture.expressions.with_sizes(node.slices))
+            key = without_mask(self.capture, key, shape)
             key = with_windows(self.capture, key, shape) if isinstance(node, GetItem) else key
             node.slices = with_numbers(self.capture, key, shape)
         start = len(self.capture.builder.nodes)

@@ -2,16 +2,16 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import operator
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
 from ..heap.heap import NUMPY_NUMBERS
 from ..heap.list_shadows import ShadowList
-from ..ir.dims import Dim
 from ..ir.types import Dynamic, type_of
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
@@ -21,7 +21,6 @@ from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.size_trials import fitted_types, tried_with
-from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
@@ -56,6 +55,9 @@ _OF_PYTHON: Dict[str, Callable[..., Tuple[Any, Any]]] = {
 _LEARNED: Dict[Any, Tuple[Any, Tuple[Any, ...]]] = {}
 _MOST_LEARNED = 1024
 
+#: What is added to whole numbers to see whether the types of draws depend on them.
+_NEAR = (0, 1, -1)
+
 
 class Draws:
     """Draws from the two global generators, and from those of the user's."""
@@ -76,7 +78,7 @@ class Draws:
         if name in _CHOOSING and generator is random.Random and args and not _are_numbers(args[0]):
             self.capture.abort(f"`random.{name}` draws from items that are not numbers of one type",
                                hint="draw them outside of the compiled function, or draw positions: `random.sample(range(n), k)`")
-        args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
+        args, kwargs = self.capture.expressions.with_sizes(args), self.capture.expressions.with_sizes(kwargs)
         structure, found = self._types(name, generator, args, kwargs)
         drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
         if generator is np.random.RandomState or not arrays_in((args, kwargs)):         # others may write into an `out`
@@ -147,32 +149,41 @@ class Draws:
         return _LEARNED[key]
 
     def _learned(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Tuple[Any, ...]]:
-        args, kwargs = _with_hints(args), _with_hints(kwargs)
+        found = self._of_any_numbers(name, generator, args, kwargs)
+        if found is not None:
+            return found
         try:
-            with quiet():                               # the run will warn
-                tried = [(sizes, self._trial_draws(lambda: getattr(generator(0), name), *bound))
-                         for sizes, bound in tried_with([args, kwargs])]
+            found = self._tried(name, generator, _with_hints(args), _with_hints(kwargs))
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
             self.capture.abort(f"`random.{name}` fails on the placeholder contents of the capture "
                                f"({type(error).__name__}: {error})")
+        if found is None:
+            self.capture.abort(f"the shape of the result of `random.{name}` depends on the contents of an array")
+        return found
+
+    def _of_any_numbers(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Optional[Tuple[Any, Tuple[Any, ...]]]:
+        """The same where whole numbers that differ from call to call decide no size; None where they may, and without such numbers.
+
+        Those of this call and those beside them are tried: bounds may be close.
+        """
+        found = []
+        for more in _NEAR if _has_whole(args) or _has_whole(kwargs) else ():
+            with contextlib.suppress(Exception):        # as one of them may be wrong
+                found.append(self._tried(name, generator, _with_hints(args, more), _with_hints(kwargs, more)))
+        return found[0] if len(found) > 1 and all(other == found[0] for other in found) else None
+
+    def _tried(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Optional[Tuple[Any, Tuple[Any, ...]]]:
+        """What draws with made-up contents have in common; None if nothing.  Raises whatever a draw raises for these."""
+        with quiet():                                   # the run will warn
+            tried = [(sizes, self._trial_draws(lambda: getattr(generator(0), name), *bound))
+                     for sizes, bound in tried_with([args, kwargs])]
         each = [[tuple(map(type_of, leaves)) for _, leaves in trials] for _, trials in tried]
         if any(isinstance(leaf, Dynamic) for trials in each for types in trials for leaf in types):
             self.capture.abort(f"`random.{name}` gives objects or strings",
                                hint="draw positions: `random.randrange`, `np.random.permutation`")
         found = None if any(types != trials[0] for trials in each for types in trials) else \
             fitted_types([(sizes, trials[0]) for (sizes, _), trials in zip(tried, each)])
-        if found is None:
-            self.capture.abort(f"the shape of the result of `random.{name}` depends on the contents of an array")
-        return tried[0][1][0][0], found
-
-    def _with_sizes(self, item: Any) -> Any:
-        """The item with sizes for numbers that are such."""
-        if type(item) in (tuple, list):
-            return type(item)(map(self._with_sizes, item))
-        if type(item) is dict:
-            return {key: self._with_sizes(part) for key, part in item.items()}
-        size = self.capture.expressions.size_of(item)
-        return Size(self.capture, size) if isinstance(size, Dim) else item
+        return None if found is None else (tried[0][1][0][0], found)
 
     def _trial_draws(self, draw: Callable[[], Callable], args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Any, List[Any]]]:
         """The structure and the leaves of draws for the fillings: at least two differ in whole numbers, which may be sizes."""
@@ -210,13 +221,26 @@ class Draws:
         return draw(*abstract_eval.typed(args, shares), **abstract_eval.typed(kwargs, shares))
 
 
-def _with_hints(item: Any) -> Any:
-    """The item with the floats of this call for those that differ from call to call: no type or size depends on them."""
-    if type(item) is SymbolicScalar and item.text is not None and item.kind == "py_float":
+def _with_hints(item: Any, more: Optional[int] = None) -> Any:
+    """The item with the floats of this call for those that differ from call to call: no type or size depends on them.
+
+    more: what to add to such whole numbers of this call; None leaves them as they are.
+    """
+    kind = item.kind if type(item) is SymbolicScalar and item.text is not None else None
+    if kind == "py_float":
         return item.hint
+    if kind == "py_int" and more is not None:
+        return item.hint + more
     if type(item) in (tuple, list):
-        return type(item)(map(_with_hints, item))
-    return {key: _with_hints(part) for key, part in item.items()} if type(item) is dict else item
+        return type(item)([_with_hints(part, more) for part in item])
+    return {key: _with_hints(part, more) for key, part in item.items()} if type(item) is dict else item
+
+
+def _has_whole(item: Any) -> bool:
+    """Whether there is a whole number that differs from call to call."""
+    if type(item) in (tuple, list, dict):
+        return any(map(_has_whole, item.values() if type(item) is dict else item))
+    return type(item) is SymbolicScalar and item.text is not None and item.kind == "py_int"
 
 
 def _are_numbers(items: Any) -> bool:

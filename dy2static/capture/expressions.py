@@ -14,6 +14,7 @@ from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.least_numbers import SWAPPED, Least, compared, compared_sizes
 from ..symbolic.size_trials import without_sizes
+from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicScalar, is_symbolic
 
 if TYPE_CHECKING:
@@ -135,6 +136,17 @@ class Expressions:
         if isinstance(number, Dim):
             return number.plain
         return self.capture.dimensions.get(number.value) if type(number) is SymbolicScalar and number.text is None else None
+
+    def with_sizes(self, item: Any) -> Any:
+        """The item, and what tuples, lists, dicts and slices hold, with sizes for numbers that are such."""
+        if type(item) in (tuple, list):
+            return type(item)(map(self.with_sizes, item))
+        if type(item) is dict:
+            return {key: self.with_sizes(part) for key, part in item.items()}
+        if type(item) is slice:
+            return slice(*map(self.with_sizes, (item.start, item.stop, item.step)))
+        size = self.size_of(item)
+        return Size(self.capture, size) if isinstance(size, Dim) else item
 
     def _power(self, base: Any, exponent: Any) -> Any:
         """``base ** exponent``, whose type follows from the types, except where an exponent is negative, or a base is."""

@@ -52,7 +52,7 @@ def _size(capture: Capture, item: Any, operands: Sequence[Value]) -> Any:
 def _split(calls: Calls, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """``F.split_axis`` at places that are sums of lengths, or into parts of one element."""
     given = {**dict(zip(_SPLIT, args)), **kwargs}
-    x, axis, count = given.get("x"), given.get("axis"), given.get("indices_or_sections")
+    x, axis, count = given.get("x"), given.get("axis"), calls.capture.expressions.with_sizes(given.get("indices_or_sections"))
     if type(axis) is int and type(count) is Size and isinstance(x, SymbolicVariable) and has_rows(x, axis) and \
             equal(count.plain, x.shape[axis].plain) is True:
         return Rows(calls.capture, x, axis % len(x.shape), True)

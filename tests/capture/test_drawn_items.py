@@ -82,3 +82,42 @@ def test_an_empty_list_raises():
     compiled = to_static(lambda x: x * random.choice([]))
     with pytest.raises(IndexError):
         compiled(np.ones(2, "f"))
+
+
+#: Draws up to a number that grows from call to call, and how many programs five numbers take.
+UP_TO = {
+    "np.random.randint": (lambda x, n: x * TABLE[np.random.randint(0, n, 3)], 2),
+    "np.random.randint, one": (lambda x, n: x * TABLE[np.random.randint(n)], 2),
+    "random.randint": (lambda x, n: x * TABLE[random.randint(0, n - 1)], 2),
+    "random.randrange": (lambda x, n: x * TABLE[random.randrange(n)], 2),
+    "np.random.uniform": (lambda x, n: x * np.random.uniform(0, n, (3, 1)).astype("f"), 2),
+    "a close bound": (lambda x, n: x * TABLE[np.random.randint(n - 1, n, 3)], 2),
+    "a size": (lambda x, n: x * np.random.normal(0, 1, n).astype("f").sum(), 5),
+    "a sample's size": (lambda x, n: x * sum(random.sample(range(99), n)), 5),
+}
+TABLE = np.random.RandomState(1).randn(100, 4).astype("f")
+
+
+@pytest.mark.parametrize("name", UP_TO)
+def test_a_number_that_grows(name):
+    """A memory of transitions grows: one program draws from it, whatever its size."""
+    function, programs = UP_TO[name]
+    x, compiled = np.ones((3, 4), "f"), to_static(function, backend="numpy")
+    for n in (30, 31, 40, 50, 20):
+        found = []
+        for call in (function, compiled):
+            np.random.seed(n)
+            random.seed(n)
+            found.append((call(x, n), random.random(), np.random.rand()))
+        np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
+        assert found[0][1:] == found[1][1:]
+    assert compiled.stats()["captures"] == programs
+
+
+def test_a_number_that_grows_wrong():
+    """What a draw raises for a number, it raises in the program for all numbers, too."""
+    compiled = to_static(lambda x, n: x * TABLE[np.random.randint(0, n)])
+    for n in (5, 6, 7):
+        compiled(np.ones(4, "f"), n)
+    with pytest.raises(ValueError):
+        compiled(np.ones(4, "f"), 0)

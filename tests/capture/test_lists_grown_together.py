@@ -142,3 +142,40 @@ def test_lists_that_grow_together_in_a_loop(backend):
         (a, i), (b, j) = (run(net, chainer.as_variable(x), limit) for run in (function, compiled))
         assert i == j
         np.testing.assert_allclose(b.array, a.array, rtol=1e-4)
+
+
+def states(x):
+    h, found = x[0], []
+    for row in x:
+        h = F.tanh(h + row)
+        found.append(h)
+    return found
+
+
+def split_again(x):
+    hs = F.stack(states(x))
+    return F.concat([h * 2 for h in F.split_axis(hs, len(states(x)), 0)], axis=0)
+
+
+COUNTED = {
+    "broadcast_to": lambda x: F.stack(states(x)) + F.broadcast_to(x[:1, :1], (len(states(x)), *x.shape[1:])),
+    "reshape": lambda x: F.reshape(F.concat(states(x), axis=0), (len(states(x)), -1, 4)),
+    "a method": lambda x: F.concat(states(x), axis=0).reshape(len(states(x)) * x.shape[1], 4),
+    "a slice": lambda x: x[:len(states(x))] + F.stack(states(x)),
+    "sections": split_again,
+    "two lists": lambda x: F.reshape(F.concat(states(x) + states(x), axis=0), (2 * len(states(x)), -1)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_length_of_a_list_is_a_size(name):
+    """Lists that loops make are as long as the axis that the loop goes over: Chainer's functions take their lengths as sizes."""
+    function = COUNTED[name]
+    compiled = to_static(function, backend="numpy")
+    for n in (3, 5, 7, 9, 4):
+        x = chainer.Variable(np.random.RandomState(n).randn(n, 2, 4).astype("f"))
+        expected, actual = function(x), compiled(x)
+        np.testing.assert_allclose(actual.array, expected.array, rtol=1e-5)
+        (left,), (right,) = [chainer.grad([F.sum(y * y)], [x]) for y in (expected, actual)]
+        np.testing.assert_allclose(right.array, left.array, rtol=1e-4, atol=1e-5)
+    assert compiled.stats()["captures"] == 3
