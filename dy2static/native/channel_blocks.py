@@ -26,8 +26,8 @@ _BEFORE = f"#define DY_T float\n#define DY_PIECE {PIECE}\n"
 
 #: The libraries, by name: the lines of the header that declare what is in them, and their tables.
 _PARTS = {
-    "conv": ('#include "dy2static_winograd_filters.h"',
-             "const dy_blocks_dense table = {any_conv, blocks_expect, winograd_windows, winograd_filters};"),
+    "conv": ('#include "dy2static_winograd_filters.h"\n#include "dy2static_blocked_transposed.h"',
+             "const dy_blocks_dense table = {any_conv, blocks_expect, winograd_windows, winograd_filters, blocks_transposed};"),
     "depthwise": ('#include "dy2static_blocked_depthwise.h"', "const dy_blocks_each table = {blocks_depthwise, blocks_pair};"),
     "groups_4": ('#define DY_GROUPS_4\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
     "groups_8": ('#define DY_GROUPS_8\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),

@@ -10,13 +10,15 @@ from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
 from ..ir.types import Tensor
 from .convolution import canonical_windows, check_windows
-from .correlation import convolve_images
+from .correlation import convolve_images, convolve_transposed
 from .maxima import take_maximum
 from .rules import need_dtype, one_dtype
 from .windows import Sizes, average_windows
 
 #: Channels of a block.
 BLOCK = 16
+#: Steps of transposed convolutions, as in ``dy2static_blocked_transposed.h``.
+_MOST_STRIDE = 8
 
 
 def blocks_of(channels: int) -> int:
@@ -121,12 +123,18 @@ def convolve_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], si
     factor, term, rest = _operands(scale, shift, residual, more)
     image = turn_from_blocks(x, W.shape[1] * groups) if x.ndim == 5 else x
     y = convolve_images(image, W, *places, groups, size, out=np.empty((len(x), len(W), *size), x.dtype))
+    return _finished(y, factor, term, rest, relu, cap)
+
+
+def _finished(y: np.ndarray, factor: Optional[np.ndarray], term: Optional[np.ndarray], rest: Optional[np.ndarray], relu: bool,
+              cap: Optional[float]) -> np.ndarray:
+    """A plain image in blocks after what follows its convolution; ``y`` is overwritten."""
     if factor is not None:
         y *= factor.reshape(-1, 1, 1)
     if term is not None:
         y += term.reshape(-1, 1, 1)
     if rest is not None:
-        y += turn_from_blocks(rest, len(W))
+        y += turn_from_blocks(rest, y.shape[1])
     if relu:
         np.maximum(y, 0, out=y)
     return turn_to_blocks(y if cap is None else np.minimum(y, y.dtype.type(cap)))
@@ -158,6 +166,50 @@ conv_blocks: OpDef = declare(
              sample((1, 2, 12, 15, 16), (32, 8, 3, 3), (32,), size=(12, 15), pad=(1, 1), groups=4, shift=True),
              sample((2, 2, 5, 13, 16), (32, 4, 3, 3), (32,), (2, 2, 5, 13, 16), size=(5, 13), pad=(1, 1), groups=8, scale=True,
                     residual=True, relu=True)),
+)
+
+
+def are_transposed_windows(image: Sizes, kernel: Sizes, size: Sizes, stride: Sizes, pad: Sizes) -> bool:
+    """Whether the kernels take these windows of a transposed convolution, whose result has ``size``.
+
+    They do if each tap meets a place, each place a tap, and no window begins inside of the image.
+    """
+    return all(s <= min(k, n, _MOST_STRIDE) and all((k - t % s + s - 1) // s > t // s for t in range(p, p + s))
+               for k, n, s, p in zip(kernel, size, stride, pad)) and 0 not in image
+
+
+def _transposed_infer(x: Tensor, W: Tensor, *more: Tensor, size: Sizes, stride: Sizes, pad: Sizes, dilate: Sizes, scale: bool,
+                      shift: bool, **limits: Any) -> Tensor:
+    one_dtype(x, W, *more)
+    _need_channels(x, W.shape[0])
+    if W.ndim != 4 or len(more) != scale + shift or any(given.shape != W.shape[1:2] for given in more):
+        raise ValueError(f"an image of shape {show(x.shape)} does not fit filters of shape {show(W.shape)}")
+    check_windows(size, W.shape[2:], x.shape[2:4], stride, pad, dilate)
+    if not are_transposed_windows(x.shape[2:4], W.shape[2:], size, stride, pad) or set(dilate) != {1}:
+        raise ValueError(f"windows of shape {show(W.shape[2:])} for an image of shape {show(x.shape)}")
+    return Tensor(in_blocks((x.shape[0], W.shape[1], *size)), x.dtype)
+
+
+def transpose_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], size: Sizes, places: Tuple[Sizes, Sizes, Sizes],
+                     scale: bool, shift: bool, relu: bool, cap: Optional[float]) -> np.ndarray:
+    """What `conv_transpose_blocks` gives; places: strides, padding and dilation."""
+    factor, term, _ = _operands(scale, shift, False, more)
+    y = convolve_transposed(turn_from_blocks(x, len(W)), W, *places, 1, size)
+    return _finished(y, factor, term, None, relu, cap)
+
+
+#: ``conv_transpose`` in blocks, and what may follow, as for `conv_blocks`, of windows that are `are_transposed_windows`.
+conv_transpose_blocks: OpDef = declare(
+    "conv_transpose_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "scale": False, "shift": False,
+                                           "relu": False, "cap": None},
+    kind="contraction", canonical=canonical_windows, infer=_transposed_infer, tolerance=1e-5,
+    numpy="transpose_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), {scale}, {shift}, {relu}, {cap})",
+    calls=(transpose_blocks,),
+    samples=(sample((2, 2, 3, 5, 16), (32, 16, 4, 4), size=(6, 10), stride=(2, 2), pad=(1, 1)),
+             sample((1, 2, 4, 3, 16), (24, 37, 3, 5), (37,), (37,), size=(8, 9), stride=(2, 3), pad=(1, 1), scale=True, shift=True,
+                    relu=True, cap=0.5),
+             sample((3, 1, 2, 2, 16), (16, 48, 2, 2), (48,), size=(4, 4), stride=(2, 2), shift=True),
+             sample((2, 3, 5, 4, 16), (40, 20, 3, 3), size=(5, 4), pad=(1, 1), relu=True)),
 )
 
 

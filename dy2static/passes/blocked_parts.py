@@ -15,8 +15,11 @@ from .memory.min_cut import Network
 CHAIN = 2
 #: Parts are worth more than all nodes if these gain less than this part of it: the estimate is not more precise.
 _MUCH = 0.8
-#: Nanoseconds: what a number of a result takes less in blocks whose filters take one channel each, or windows lie side by side.
-EACH = 0.2
+#: Nanoseconds: what a number of a result takes less in blocks whose filters take one channel each.
+_EACH = 0.2
+#: How many times as long as in convolutions multiplications take in transposed ones, of plain images and in blocks; and nanoseconds
+#: that it takes to turn a tap of a filter for these (one core of a Zen 4 with AVX-512 and with AVX2).
+_TRANSPOSED, _IN_PHASES, _TAP = 1.2, 1.1, 0.5
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 
@@ -145,7 +148,7 @@ def gain_of(node: Node, is_plain: bool) -> float:
     (x, W), (y,), attrs = node.inputs, node.outputs, node.attrs
     groups, size = attrs["groups"], math.prod(y.shape)
     if groups == y.shape[1] != 1:
-        return size * EACH
+        return size * _EACH
     inner, outer, speed = W.shape[1], W.shape[0] // groups, speed_here()
     if groups > 1 and inner == outer and inner in speed.small:
         is_nine = W.shape[2:] == (3, 3) and attrs["dilate"] == (1, 1)
@@ -158,6 +161,14 @@ def gain_of(node: Node, is_plain: bool) -> float:
     may_turn = groups == 1 and attrs["stride"] == attrs["dilate"] == (1, 1)
     plain_time = of_plain_images(W.shape, x.shape, y.shape, may_turn)
     return plain_time - size * math.prod(W.shape[1:]) * filled * each
+
+
+def gain_of_transposed(node: Node) -> float:
+    """How many nanoseconds a transposed convolution takes less in blocks, about."""
+    (x, W), (y,), speed = node.inputs, node.outputs, speed_here()
+    filled = -(-y.shape[1] // BLOCK) * BLOCK / y.shape[1]
+    multiplications = math.prod(x.shape) * math.prod(W.shape[1:])
+    return multiplications * (_TRANSPOSED * speed.direct - _IN_PHASES * speed.in_blocks * filled) - _TAP * math.prod(W.shape)
 
 
 def _of_tiles(node: Node, speed: Speed) -> float:

@@ -13,9 +13,9 @@ from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
-from ..ops.channel_blocks import BLOCK, are_groups, blocks_of, in_blocks
+from ..ops.channel_blocks import BLOCK, are_groups, are_transposed_windows, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
-from .blocked_parts import EACH, Taken, gain_of, worthwhile
+from .blocked_parts import Taken, gain_of, gain_of_transposed, worthwhile
 
 #: Fewer places in a row do not fill a tile.
 _PLACES = 4
@@ -39,7 +39,7 @@ def block_channels(graph: Graph, layout: str = "") -> Graph:
 
 def layouts(graph: Graph) -> Dict[str, Graph]:
     """The graph with its images in each of the ways that there are, the one of the estimate first: plain, in blocks, in parts."""
-    if not any(_fits(node) for node in graph.nodes):
+    if not any(_fits(node) or _fits_transposed(node) for node in graph.nodes):
         return {"plain": graph}
     everything = _Blocks(graph)
     in_blocks = everything.rewritten()
@@ -53,7 +53,7 @@ def layouts(graph: Graph) -> Dict[str, Graph]:
 
 
 class _Sum(NamedTuple):
-    """A `conv_blocks` that is not in the graph yet, because what follows may become a part of it."""
+    """A convolution in blocks that is not in the graph yet, because what follows may become a part of it."""
 
     node: Node
     x: Value
@@ -115,8 +115,7 @@ class _Blocks:
             gain = gain_of(node, False) if operands else plain_gain
             self.taken.append(Taken(node, operands, gain, plain_gain, may_stay, is_convolution=True))
         elif node.op.name == "conv_transpose":
-            gain = math.prod(node.outputs[0].shape) * EACH
-            self.taken.append(Taken(node, operands, gain, gain, True, is_convolution=True))
+            self.taken.append(Taken(node, node.inputs[:1], gain_of_transposed(node), is_convolution=True))
         else:
             operands = node.inputs if node.op.name == "concat" else operands
             self.taken.append(Taken(node, operands, leaves=not self.is_blocked(node.outputs[0])))
@@ -152,10 +151,11 @@ class _Blocks:
     def _convolution(self, found: _Sum) -> Value:
         node = found.node
         outside, self.builder.loc = self.builder.loc, node.loc
-        given = {name: getattr(found, name) for name in ("scale", "shift", "residual")}
-        attrs = {name: node.attrs[name] for name in ("size", "stride", "pad", "dilate", "groups")}
+        op = OPS[f"{node.op.name}_blocks"]
+        given = {name: getattr(found, name) for name in ("scale", "shift", "residual") if name in op.attrs}
+        attrs = {name: value for name, value in node.attrs.items() if name in op.attrs}
         (value,) = self.builder.add(
-            OPS["conv_blocks"], (found.x, node.inputs[1], *(v for v in given.values() if v is not None)),
+            op, (found.x, node.inputs[1], *(v for v in given.values() if v is not None)),
             {**attrs, **{name: v is not None for name, v in given.items()}, "relu": found.relu, "cap": found.cap})
         self.builder.loc = outside
         return value
@@ -242,27 +242,22 @@ def _conv(work: _Blocks, node: Node) -> bool:
 
 
 def _conv_transpose(work: _Blocks, node: Node) -> bool:
-    """Windows that lie side by side: for each tap of the filters a convolution of one tap, whose places are put together."""
-    (x, W), (y,) = node.inputs, node.outputs
-    if not _are_side_by_side(node):
+    if not _fits_transposed(node):
         return False
-    (down, right), (rows, columns), blocks = W.shape[2:], x.shape[2:], blocks_of(W.shape[1])
-    filters = OPS["transpose"](W, axes=(2, 3, 1, 0))
-    filters = OPS["reshape"](filters, shape=(down * right * W.shape[1], W.shape[0], 1, 1))
-    (taps,) = work.builder.add(OPS["conv_blocks"], (work.in_blocks(x) if work.is_blocked(x) else x, filters), {"size": x.shape[2:]})
-    taps = OPS["reshape"](taps, shape=(y.shape[0], down, right, blocks, rows, columns, BLOCK))
-    placed = OPS["transpose"](taps, axes=(0, 3, 4, 1, 5, 2, 6))
-    work.blocked[y] = OPS["reshape"](placed, shape=in_blocks(y.shape))
+    work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(node.inputs[0]))
     return True
 
 
-def _are_side_by_side(node: Node) -> bool:
-    """Whether the windows of a transposed convolution over two axes meet each place of its result once, and blocks are full."""
+def _fits_transposed(node: Node) -> bool:
+    """Whether a node is a transposed convolution that the kernels for blocks are for."""
+    if node.op.name != "conv_transpose" or len(node.attrs["size"]) != 2 or not _is_single(node):
+        return False
     (x, W), (y,), attrs = node.inputs, node.outputs, node.attrs
-    return (len(attrs["size"]) == 2 and attrs["groups"] == 1 and not any(attrs["pad"]) and W.shape[1] % BLOCK == 0
-            and all(is_known(n) and n for v in (x, W, y) for n in v.shape)
-            and W.shape[2:] == attrs["stride"] and set(attrs["dilate"]) == {1}
-            and y.shape[2:] == tuple([n * s for n, s in zip(x.shape[2:], attrs["stride"])]))
+    if attrs["groups"] != 1 or set(attrs["dilate"]) != {1} or not all(is_known(n) and n for v in (x, W, y) for n in v.shape):
+        return False
+    grown = math.prod(n + 2 * size for n, size in zip(x.shape[2:], W.shape[2:]))
+    return x.shape[1] * grown < _MOST and math.prod(W.shape[2:]) <= _MOST_TAPS and are_transposed_windows(
+        x.shape[2:], W.shape[2:], y.shape[2:], attrs["stride"], attrs["pad"])
 
 
 def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
@@ -293,7 +288,7 @@ def _add(work: _Blocks, node: Node) -> bool:
         term = work.of_channels(other)
         if term is not None:
             return _change(work, node, value, shift=term if found.shift is None else found.shift + term)
-        if work.is_ready(other):
+        if work.is_ready(other) and found.node.op.name == "conv":
             return _change(work, node, value, residual=work.in_blocks(other))
     return _elementwise(work, node)
 

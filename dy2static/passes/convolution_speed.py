@@ -34,7 +34,7 @@ class Speed(NamedTuple):
 
 #: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3, small groups of
 #: filters other than three by three: Zen 5).
-_LONG_VECTORS = Speed(0.0190, 0.0180, 0.0115, 14, 6, {
+_LONG_VECTORS = Speed(0.0190, 0.0180, 0.0115, 14, 4, {
     4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 32)
 _SHORT_VECTORS = Speed(0.0265, 0.0245, 0.0125, 6, 4, {
     4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29)

@@ -126,7 +126,8 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     ("constant", "value"): _is_a(np.ndarray),
     # backends make these: no file has one
     **{("select", name): lambda value: False for name in ("begin", "end")},
-    **{("conv_blocks", name): lambda value: False for name in ("scale", "shift", "residual", "relu")},
+    **{(op, name): lambda value: False for op in ("conv_blocks", "conv_transpose_blocks")
+       for name in ("scale", "shift", "residual", "relu")},
     ("list_stack", "size"): _or_none(_is_size),
     ("list_array", "size"): _or_none(_is_size),
     ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(GCC is None, reason="there is no C compiler")
 REFUSED = {"arange", "py_add", "py_sub", "py_mul", "py_truediv", "py_floordiv",
            "py_mod", "py_pow", "py_neg", "py_abs", "py_compare", "py_constant", "item", "size", "new_stack", "nonzero_factor", "inv",
            "det", "cholesky", "fft", "region_average", "region_align_average", "sequence_order", "sparse_matmul", "sparse_sample",
-           "special", "to_blocks", "from_blocks", "conv_blocks", "max_pool_blocks", "average_pool_blocks", "join_blocks", "random_typed",
+           "special", "to_blocks", "from_blocks", "conv_blocks", "conv_transpose_blocks", "max_pool_blocks", "average_pool_blocks", "join_blocks", "random_typed",
            "philox", "to_device"}
 
 

@@ -15,7 +15,7 @@ from dy2static.ir.verify import verify
 from dy2static.native import channel_blocks, compiler, frozen, team
 from dy2static.native.kernels import words
 from dy2static.ops.channel_blocks import convolve_blocks, turn_to_blocks
-from dy2static.passes import convolution_speed
+from dy2static.passes import blocked_parts, convolution_speed
 from dy2static.passes.channel_blocks import block_channels
 
 
@@ -405,7 +405,35 @@ def test_windows_side_by_side_stay_in_blocks():
     graph = build(enlarged, X, *shapes, dtype="float32")
     after = verify(block_channels(graph))
     found = names(after)
-    assert not {"conv", "conv_transpose", "to_blocks", "from_blocks"} & set(found) and found.count("conv_blocks") == 6
+    assert not {"conv", "conv_transpose", "to_blocks", "from_blocks"} & set(found)
+    assert found.count("conv_blocks") == 5 and found.count("conv_transpose_blocks") == 1
     inputs = [np.random.RandomState(k).standard_normal(v.shape).astype("f") * 0.2 for k, v in enumerate(graph.inputs)]
     for a, b in zip(interpret(graph, *inputs), interpret(after, *inputs)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("number", [1.0, np.nan])
+def test_transposed_convolutions_stay_in_blocks(number, monkeypatch):
+    """As an autoencoder: batch normalization and activations follow them at once, a sum with another image afterwards."""
+    monkeypatch.setattr(blocked_parts, "_TRANSPOSED", 9.0)          # else plain ones of such small images take less time
+    down = [L.Convolution2D(3, 32, 4, 2, 1), L.Convolution2D(32, 64, 4, 2, 1)]
+    up = [L.Deconvolution2D(64, 64, 3, 2, 1, outsize=(12, 14)), L.Deconvolution2D(64, 40, 4, 2, 1), L.Deconvolution2D(40, 3, 5, 1, 2)]
+    norms = [L.BatchNormalization(64), L.BatchNormalization(40)]
+    x = np.random.RandomState(0).standard_normal((3, 3, 26, 28)).astype("f")
+    x[1, 2, 5, 7] = number
+
+    def network(x):
+        h = F.relu(down[0](x))
+        deep = up[0](F.relu(down[1](h)))
+        deep = F.clipped_relu(norms[0](deep), 0.5) + up[0](F.leaky_relu(down[1](h)))
+        return F.tanh(up[2](F.relu(norms[1](up[1](deep)))))
+    with chainer.no_backprop_mode(), chainer.using_config("train", False), np.errstate(invalid="ignore"):
+        compiled, threads = to_static(network, backend="c", strict=True), team.wanted()
+        try:
+            found = [(team.set_threads(count), compiled(x).array)[1] for count in (1, 2)]
+        finally:
+            team.set_threads(threads)
+        np.testing.assert_array_equal(*found)
+        assert_same(found[0], network(x).array)
+        assert compiled.program(x).native_code.count("dy_blocks_transposed(") == 4

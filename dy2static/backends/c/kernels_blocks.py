@@ -23,6 +23,9 @@ _NEAR, _CHANNELS, _PLACES = 1 << 19, 2 * BLOCK, 1024
 
 def _windows(node: Node) -> Windows:
     (x, W, *_), attrs = node.inputs, node.attrs
+    if node.op.name == "conv_transpose_blocks":
+        return Windows(x.shape[0], *W.shape[:2], 1, x.shape[2:4], W.shape[2:], tuple(attrs["size"]), attrs["stride"], attrs["pad"],
+                       attrs["dilate"], False, attrs["relu"], attrs["cap"])
     return Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], attrs["groups"], x.shape[2:4], W.shape[2:],
                    tuple(attrs["size"]), attrs["stride"], attrs["pad"], attrs["dilate"], x.ndim == 4, attrs["relu"], attrs["cap"])
 
@@ -30,17 +33,26 @@ def _windows(node: Node) -> Windows:
 def _factors(emitter: Emitter, node: Node) -> List[str]:
     """Pointers to scale, shift and residual; 0 for what there is not."""
     rest = iter(node.inputs[2:])
-    return [emitter.pointer(next(rest)) if node.attrs[name] else "0" for name in ("scale", "shift", "residual")]
+    return [emitter.pointer(next(rest)) if node.attrs.get(name) else "0" for name in ("scale", "shift", "residual")]
 
 
 def _conv(emitter: Emitter, node: Node) -> None:
-    (x, W, *_), (value,), windows = node.inputs, node.outputs, _windows(node)
+    windows = _windows(node)
     if windows.library() != "depthwise":
         windows = channel_blocks.tuned(windows)
+    _call(emitter, node, windows, windows.library())
+
+
+def _conv_transpose(emitter: Emitter, node: Node) -> None:
+    _call(emitter, node, _windows(node), "transposed")
+
+
+def _call(emitter: Emitter, node: Node, windows: Windows, function: str) -> None:
+    (x, W, *_), (value,) = node.inputs, node.outputs
     arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *_factors(emitter, node), emitter.name(value)]
     emitter.line("{")
     emitter.line(f"    static const dy_blocks windows = {windows.text()};")
-    emitter.line(f"    if (dy_blocks_{windows.library()}({', '.join(arguments)})) goto bail;")
+    emitter.line(f"    if (dy_blocks_{function}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
 
 
@@ -121,12 +133,12 @@ def write_pair(emitter: Emitter, pair: Pair) -> None:
 
 #: Ops by name.
 BLOCKS: Dict[str, Rule] = {
-    "conv_blocks": _conv, "max_pool_blocks": _pool("dy_blocks_max"), "average_pool_blocks": _pool("dy_blocks_mean"),
-    "join_blocks": _join, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
+    "conv_blocks": _conv, "conv_transpose_blocks": _conv_transpose, "max_pool_blocks": _pool("dy_blocks_max"),
+    "average_pool_blocks": _pool("dy_blocks_mean"), "join_blocks": _join, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
 
 
 #: What is called of each library; small groups leave to dense convolutions what they do not take.
-_CALLED = {"conv": ("conv", "pair", "expect", "winograd", "winograd_filters", "groups_4", "groups_8"),
+_CALLED = {"conv": ("conv", "transposed", "pair", "expect", "winograd", "winograd_filters", "groups_4", "groups_8"),
            "depthwise": ("depthwise", "pair"), "groups_4": ("groups_4",), "groups_8": ("groups_8",),
            "layers": ("max", "mean", "join", "of", "back")}
 

@@ -299,8 +299,9 @@ static int64_t parts_of(const blocked_windows *b)
     return most(1, least(rows, most(near, threads > 1 ? wanted : 1)));
 }
 
-static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
-                       const DY_T *residual, DY_T *y)
+/* turned: all panels of filters; null: they are turned here, or kept. */
+static int turned_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filters, const DY_T *turned, const DY_T *scale,
+                       const DY_T *shift, const DY_T *residual, DY_T *y)
 {
     dy_blocks own = *windows, *const w = &own;
     const channel_groups groups = groups_of(w);
@@ -333,12 +334,18 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
                          deep, planes / w->batch * plane, taps, flat ? (places + MOST_PLACES - 1) / MOST_PLACES : w->spots[0],
                          flat ? MOST_PLACES : w->spots[1], places, flat, 0, panels_of(w, &groups), {0, 0}};
     const all_filters all = {&groups, filters, b.panels, w->kernel[0] * w->kernel[1]};
-    b.turned = kept_filters(w, filters, DY_BLOCKS_DIRECT, b.panels * taps * PANEL, turn_all, &all);
+    b.turned = turned ? turned : kept_filters(w, filters, DY_BLOCKS_DIRECT, b.panels * taps * PANEL, turn_all, &all);
     b.parts = parts_of(&b);
     b.coming = take_expected();
     find_places(&b);
     dy_share(some_panels, &b, b.panels * b.parts, 1);
     return 0;
+}
+
+static int blocks_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
+                       const DY_T *residual, DY_T *y)
+{
+    return turned_conv(w, x, filters, 0, scale, shift, residual, y);
 }
 
 #endif

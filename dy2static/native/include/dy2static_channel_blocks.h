@@ -2,7 +2,10 @@
    one: what its other places hold means nothing, but is finite where the operands are.
 
    dy_blocks_conv: a convolution, and what follows it element by element: `y = limit(scale * conv(x, filters) + shift + residual)`.
-   dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
+   dy_blocks_transposed: the transpose of a convolution, whose x is what that one makes: `image` and `in` are those of x here, `spots` and
+   `out` those of y, and the filters are (in, out, rows, columns); without a residual.  It needs at least as many taps as the stride along
+   each axis, and windows that begin beside the image, or at its edge.
+   dy_blocks_depthwise: the same as dy_blocks_conv where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
    as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
    dy_blocks_back: from and to (batch, channels, rows, columns).  dy_blocks_groups_4, dy_blocks_groups_8: dy_blocks_conv for groups of
    so many channels.  dy_blocks_pair: dy_blocks_conv with filters of one tap, and dy_blocks_depthwise of its result, for so many channels
@@ -42,6 +45,7 @@ typedef struct {
     int (*winograd)(const dy_windows *, int transposed, dy_convolution_f32 *direct, const float *x, const float *filters, float *y,
                     const dy_after *);
     int (*winograd_filters)(const dy_windows *, dy_filters_f32 *direct, const float *x, const float *y, float *filters);
+    dy_blocks_function *transposed;
 } dy_blocks_dense;
 
 /* The operands of a convolution besides x: the last two may be null. */
@@ -77,6 +81,11 @@ DY_BLOCKS_CALLED(conv, const dy_blocks_dense)
 DY_BLOCKS_INLINE int dy_blocks_conv(DY_BLOCKS_OPERANDS)
 {
     return dy_blocks_table_conv->conv(w, x, filters, scale, shift, residual, y);
+}
+
+DY_BLOCKS_INLINE int dy_blocks_transposed(DY_BLOCKS_OPERANDS)
+{
+    return dy_blocks_table_conv->transposed(w, x, filters, scale, shift, residual, y);
 }
 
 DY_BLOCKS_INLINE void dy_blocks_expect(const float *filters, int64_t count) { dy_blocks_table_conv->expect(filters, count); }
