@@ -108,22 +108,25 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
     """The symbolic run of one call; again, where contents of small arrays decided something in one that stopped.
 
     A capture that tried to make a loop of the graph is repeated, too, with all iterations written out; and one that did not know
-    how many rows a slice has, which are one or none, knowing that it is one, or that a number is a size of another array.
+    how many rows a slice has, which are one or none, knowing that it is one, or that a number is a size of another array; and one
+    that did not know which arrays are views, relying on how the caller's arrays lie in memory.
 
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
     """
-    known, rolls, knows_rows, sizes, device = frozenset(fixed or ()), True, False, {}, ""
+    known, rolls, knows_rows, knows_layouts, sizes, device = frozenset(fixed or ()), True, False, False, {}, ""
     learned = varying if isinstance(varying, Varying) else Varying()
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known, device)
         capture.drops_gradients, capture.is_inner, capture.rolls = options.grads == "drop", options.is_inner, rolls
-        capture.knows_rows, capture.assumed_sizes.sizes = knows_rows, sizes
+        capture.knows_rows, capture.knows_layouts, capture.assumed_sizes.sizes = knows_rows, knows_layouts, sizes
         capture.heap.refused, capture.heap.grown = learned.refused, learned.grown
         try:
             outcome = _run(capture, function, args, kwargs)
         except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets contents that are not known
-            if capture.leaves_rows and not getattr(error, "again", False):
-                knows_rows, failed = True, error
+            if (capture.leaves_rows or capture.leaves_layouts) and not getattr(error, "again", False):
+                knows_rows |= capture.leaves_rows
+                knows_layouts |= capture.leaves_layouts
+                failed = error
                 continue
             if isinstance(error, SizeNeeded):
                 raise

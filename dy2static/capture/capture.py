@@ -82,6 +82,8 @@ class Capture:
     device: the GPU whose arrays the call uses, as "cupy:0"; "" if there are none.
     rolls: whether iterations that take gradients may become a loop of the graph; rolled: whether that was tried.
     knows_rows: whether slices of one row have it also outside of loops; leaves_rows: whether there was one that is left as it is.
+    knows_layouts: whether the layout of the caller's arrays is relied on where it decides what is a view; leaves_layouts: whether
+        it would have decided that.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
@@ -92,7 +94,7 @@ class Capture:
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self.handling = sys.exc_info()[1]
         self.drops_gradients, self.is_inner, self.rolls, self.rolled = False, False, True, False
-        self.knows_rows = self.leaves_rows = False
+        self.knows_rows = self.leaves_rows = self.knows_layouts = self.leaves_layouts = False
         self.builder = self.root = Builder(name)
         self.events: List[Event] = []
         self.failed: Optional[CaptureAborted] = None

@@ -115,7 +115,8 @@ class CaptureContext(Protocol):
 
     builder: takes new nodes; root: that of the whole graph.  known: what values hold that are static.  dimensions: of numbers
     that are sizes, which; sizes_of: of arrays.  failed: why the capture stops.  forks: how many blocks were captured anew.
-    rolls, rolled: whether iterations may become a loop of the graph, and whether that was tried.  is_inner: see `Capture`.
+    rolls, rolled: whether iterations may become a loop of the graph, and whether that was tried.
+    is_inner, knows_layouts, leaves_layouts: see `Capture`.
     handling: the exception that is handled where the function is called.
     """
 
@@ -128,6 +129,8 @@ class CaptureContext(Protocol):
     rolls: bool
     rolled: bool
     is_inner: bool
+    knows_layouts: bool
+    leaves_layouts: bool
     forks: int
     handling: Optional[BaseException]
 

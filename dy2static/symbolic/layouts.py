@@ -6,7 +6,7 @@ of examples that lie as these.
 from __future__ import annotations
 
 import operator
-from typing import Any, Dict, Mapping, NoReturn, Tuple
+from typing import Any, Dict, Mapping, NoReturn, Sequence, Tuple
 
 import numpy as np
 
@@ -83,6 +83,30 @@ class Layouts:
     def flags(self, array: SymbolicArray) -> Flags:
         """``array.flags``."""
         return Flags(self.capture, self.example(array).flags)
+
+    def is_copy(self, made: Made, operands: Sequence[SymbolicArray]) -> bool:
+        """Whether it is relied on that a result shares no memory with the operands, as the caller's arrays lie in this call.
+
+        That is so in a capture that is made again because it was not known which arrays are views.
+        """
+        if not self._is_known(made.array):
+            return False
+        self.capture.leaves_layouts = not self.capture.knows_layouts
+        if self.capture.leaves_layouts:
+            return False
+        example = self.example(made.array)
+        return not any(np.may_share_memory(example, self.example(x)) for x in operands if not x.is_scalar)
+
+    def _is_known(self, array: SymbolicArray) -> bool:
+        """Whether it is known how an array lies in memory: as those of the caller's that it is made of."""
+        made = self._views.made.get(id(array))
+        if array.is_scalar:
+            return True
+        if made is None or array.choice is not None or is_gpu(array.place):
+            return False
+        if made.source is not None:
+            return True
+        return made.function is not None and all(map(self._is_known, arrays_in((made.args, made.kwargs))))
 
     def _made_again(self, made: Made) -> np.ndarray:
         values = {id(x): abstract_eval.stand_in(x.type, 0) if x.is_scalar else self.example(x)

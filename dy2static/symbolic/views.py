@@ -8,13 +8,13 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Op
 import numpy as np
 
 from ..ir.dims import Dim
-from ..ir.types import Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..record.paths import Source
 from ..runtime.array_writes import overlaid, write_at, write_at_checked
 from ..runtime.host_calls import Method, flatten
 from . import abstract_eval
+from .example_layouts import laid_out, laid_out_for
 from .memories import Memory
 from .size_trials import bound, few_trials
 from .values import SymbolicArray, SymbolicScalar
@@ -50,6 +50,13 @@ class Made(NamedTuple):
     real: Any = None
 
 
+class _Order(NamedTuple):
+    """A way in which arrays may lie in memory: so that a view of one is in C order, or in Fortran order."""
+
+    view: SymbolicArray
+    order: str
+
+
 class Chosen(NamedTuple):
     """An array of which only the run decides which of several arrays it is.
 
@@ -63,6 +70,9 @@ class Chosen(NamedTuple):
     serial: int
 
 
+#: Stands for the operands with which a result shares memory, where a call cannot be tried.
+_UNKNOWN: FrozenSet[Any] = frozenset(("unknown",))
+
 #: Whether methods gave views of arrays, for each way in which these may lie in memory, by `Views._key`.
 _SHARING: Dict[Any, FrozenSet[bool]] = {}
 _MOST_SHARING = 4096
@@ -74,10 +84,11 @@ class Views:
     user_arrays: those of the user's, which stay known when the function is called again.  made: by id, how each array was made.
     pending: those of which it is not known yet whether they are views.  results: new arrays that functions of Chainer's gave.
     chosen: by id, those that a decision chose.
+    is_copy_here: whether it is relied on that the arrays of this call lie so that a result is no view of these operands.
     """
 
-    def __init__(self, user_arrays: List[Made]):
-        self.user_arrays = user_arrays
+    def __init__(self, user_arrays: List[Made], is_copy_here: Callable[[Made, Sequence[SymbolicArray]], bool]):
+        self.user_arrays, self.is_copy_here = user_arrays, is_copy_here
         self.made: Dict[int, Made] = {id(made.array): made for made in user_arrays}
         self.pending: List[Made] = []
         self.results: Dict[int, SymbolicArray] = {}
@@ -174,7 +185,7 @@ class Views:
                 self._groups.setdefault(id(root), []).append(made.array)
                 if root.memory is not None:
                     self.attach(made.array, root.memory)
-            else:                                       # who knows
+            elif not self.is_copy_here(made, operands):  # else who knows
                 self.made.pop(id(made.array))
                 self.may_share(made.array, operands)
         choices, self._choices = self._choices, []
@@ -196,7 +207,7 @@ class Views:
             return {frozenset([id(operands[0])] if shares else []) for shares in known}
         tried = self._tried(made, operands)
         if tried is None:
-            return {frozenset(("unknown",))}
+            return {_UNKNOWN}
         if key is not None:
             if len(_SHARING) >= _MOST_SHARING:
                 _SHARING.clear()
@@ -225,9 +236,11 @@ class Views:
         trials = few_trials([made.args, made.kwargs], [x.type for x in arrays])
         if trials is None:
             return None
-        for layout, numbers in itertools.product(range(3), trials):
+        for layout, numbers in itertools.product((0, 1, 2, *self._orders(operands)), trials):
             roots: Dict[int, np.ndarray] = {}
             try:
+                if type(layout) is _Order and not self._lay_out(layout, roots, numbers):
+                    continue
                 values = {id(x): self._sample(x, layout, roots, numbers) for x in operands}
                 with np.errstate(all="ignore"):
                     result = made.function(*sampled(made.args, values, numbers), **sampled(made.kwargs, values, numbers))
@@ -236,16 +249,27 @@ class Views:
             found.append((flatten(result)[1][made.leaf], values))
         return found
 
-    def _sample(self, array: SymbolicArray, layout: int, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> Any:
+    def _orders(self, operands: Sequence[SymbolicArray]) -> List[_Order]:
+        """In which orders views among the operands are tried, too."""
+        views = [x for x in operands if id(x) in self._parents and not self._is_in_c_order(self.root(x)[0])]
+        return [_Order(view, order) for view in views for order in "CF"]
+
+    def _lay_out(self, wanted: _Order, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> bool:
+        """Make the array of which this is a view, if there is one so that the view is in the order."""
+        root, steps = self.root(wanted.view)
+        made = laid_out_for(bound(root.type, numbers), lambda array: _viewed(array, steps, numbers), wanted.order)
+        if made is not None:
+            roots[id(root)] = made
+        return made is not None
+
+    def _sample(self, array: SymbolicArray, layout: Any, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> Any:
         if array.is_scalar:
             return abstract_eval.stand_in(array.type, 0)
         root, steps = self.root(array)
         if id(root) not in roots:
-            roots[id(root)] = _laid_out(bound(root.type, numbers), 0 if self._is_in_c_order(root) else layout)
-        made = roots[id(root)]
-        for step in steps:
-            made = step.function(made, *sampled(step.args, {}, numbers), **sampled(step.kwargs, {}, numbers))
-        return made
+            is_in_c_order = type(layout) is _Order or self._is_in_c_order(root)
+            roots[id(root)] = laid_out(bound(root.type, numbers), 0 if is_in_c_order else layout)
+        return _viewed(roots[id(root)], steps, numbers)
 
     def _is_in_c_order(self, root: SymbolicArray) -> bool:
         made = self.made.get(id(root))
@@ -259,6 +283,13 @@ class Views:
             return all(x.is_scalar or x.size == 1 or id(x) not in self._parents and self._is_in_c_order(x) for x in operands)
         return name in _IN_C_ORDER or name == "array" and not operands or \
             type(made.function) is Method and made.function.name == "copy" and len(made.args) == 1
+
+
+def _viewed(array: Any, steps: Sequence[Step], numbers: Mapping[str, int]) -> Any:
+    """The view of an array after these steps."""
+    for step in steps:
+        array = step.function(array, *sampled(step.args, {}, numbers), **sampled(step.kwargs, {}, numbers))
+    return array
 
 
 def is_arithmetic(function: Any) -> bool:
@@ -317,9 +348,3 @@ def sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> An
         return slice(*[sampled(part, values, numbers) for part in (item.start, item.stop, item.step)])
     return bound(item, numbers) if isinstance(item, Dim) else item
 
-
-def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
-    """Zeros in C order, in Fortran order, or with gaps everywhere."""
-    if layout < 2:
-        return np.zeros(type_.shape, type_.dtype, order="CF"[layout])
-    return np.zeros([2 * n for n in type_.shape], type_.dtype)[(*[slice(None, None, 2)] * len(type_.shape), ...)]

@@ -50,7 +50,8 @@ class ArrayWrites:
     def __init__(self, capture: CaptureContext):
         self.capture = capture
         self.written: Dict[Source, Optional[Location]] = {}         # the line that first does it
-        self.views = Views([])
+        self.layouts = Layouts(capture)
+        self.views = Views([], self.layouts.is_copy)
         self._overlaps = Overlaps(self)
         self.start_again()
 
@@ -62,8 +63,8 @@ class ArrayWrites:
         self.overwritten = Overwritten(self.capture)
         self.returned = ""                              # a host call that gave arrays: they may be those of others
         self.harmless = False                           # whether what is handed to the host now is not kept
-        self.views = Views(self.views.user_arrays)
         self.layouts = Layouts(self.capture)
+        self.views = Views(self.views.user_arrays, self.layouts.is_copy)
 
     # --- what is made -------------------------------------------------------------------------------------------------
 

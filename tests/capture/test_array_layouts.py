@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from dy2static import to_static
+from dy2static.ir.types import Tensor
+from dy2static.symbolic.example_layouts import laid_out_for
 from tests.against_eager import array, check, variable
 
 
@@ -101,3 +103,83 @@ def test_blocks_of_one_number():
     """They are a view of what is unpooled, which may be written."""
     check(lambda compile: compile(lambda x: F.unpooling_2d(x, 1, cover_all=False)), [lambda: (variable(1, 2, 2, 3),)], rounds=1,
           compiled=True)
+
+
+def _transposed_back(x):
+    y = x.transpose(1, 0, 2).reshape(3, -1)
+    y += 1
+    return y * 2, x * 1
+
+
+def _turned_back(x):
+    y = x[::-1].reshape(-1)
+    y.fill(3)
+    return y * 2, x * 1
+
+
+def _one_more_row(x):
+    y = x[..., 1:].swapaxes(0, 1).reshape(3, -1, 1)
+    y[0] = 7
+    return y + 1, x * 1
+
+
+def _of_sums(x):
+    y = (x + x).transpose(2, 0, 1).reshape(-1)[1:]
+    y[::2] = 5
+    return y.sum(), x * 1
+
+
+def _in_c_order(x):
+    y = np.ascontiguousarray(x.transpose(1, 0, 2))
+    y[0] = 7
+    return y * 2, x * 1
+
+
+def _lying(strides, first=0):
+    """An array of 2 × 3 × 4 numbers that lies with these strides."""
+    made = np.ndarray((2, 3, 4), "f", np.zeros(200, "f"), 4 * first, [4 * n for n in strides])
+    made[...] = np.arange(24, dtype="f").reshape(2, 3, 4)
+    return made
+
+
+IN_MEMORY = [(12, 4, 1), (1, 2, 6), (4, 8, 1), (1, 8, 2), (3, 1, 6), (12, 1, 3), (-12, 4, 1, 12), (12, -4, 1, 8), (40, 12, 3), (5, 12, 1)]
+
+
+@pytest.mark.parametrize("program", [_transposed_back, _turned_back, _one_more_row, _of_sums, _in_c_order])
+def test_what_is_a_view_goes_by_how_arrays_lie(program):
+    compiled = to_static(program)
+    for strides in IN_MEMORY:
+        given, other = _lying(strides[:3], *strides[3:]), _lying(strides[:3], *strides[3:])
+        for found, expected in zip((*compiled(given), given), (*program(other), other)):
+            np.testing.assert_array_equal(found, expected)
+    assert compiled.stats()["programs"]
+
+
+def test_copies_that_layouts_decide_are_compiled():
+    compiled = to_static(_in_c_order, strict=True)
+    for size in (2, 3, 4, 5):
+        for found, expected in zip(compiled(array(size, 3, 4)), _in_c_order(array(size, 3, 4))):
+            np.testing.assert_array_equal(found, expected)
+
+
+VIEWS = [lambda x: x.transpose(1, 2, 0), lambda x: x[::-1, :, ::-1], lambda x: x[0].T]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("order", "CF")
+def test_arrays_are_laid_out_for_views(view, order):
+    made = laid_out_for(Tensor((2, 3, 4), np.dtype("f")), view, order)
+    assert np.may_share_memory(view(made).reshape(-1, order=order), made)
+    made[...] = np.arange(24).reshape(2, 3, 4)
+    assert len(set(made.flat)) == 24                    # each in a place of its own
+
+
+@pytest.mark.parametrize("view", [lambda x: x.reshape(2, 3, 2, 2).transpose(1, 0, 2, 3), lambda x: x[:, :, ::2].swapaxes(0, 1)])
+def test_arrays_are_laid_out_in_one_order_only(view):
+    made = laid_out_for(Tensor((2, 3, 4), np.dtype("f")), view, "C")
+    assert np.may_share_memory(view(made).reshape(-1), made)
+    assert laid_out_for(Tensor((2, 3, 4), np.dtype("f")), view, "F") is None
+
+
+def test_no_array_has_two_elements_in_one_place():
+    assert laid_out_for(Tensor((2, 3, 4), np.dtype("f")), lambda x: x[:, :, :3], "C") is None
