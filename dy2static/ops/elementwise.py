@@ -292,8 +292,12 @@ def _power_holes(x: Tensor, *, exponent: Any) -> Dict[str, str]:
     return {"function": "power", "arguments": "{x}, {T}({exponent})" if x.dtype.kind == "f" else "{x}, {exponent}"}
 
 
-#: Products for the exponents where they are as exact as a power.
-_POWERS_C = {2: "{x} * {x}", 1: "{x}", 0.5: "sqrt_{s}({x})", -1: "1 / {x}", 3: "{x} * {x} * {x}"}
+#: Products, quotients and roots for the exponents where they are nearly as exact as a power.  (The root of -0.0 is -0.0.)
+_POWERS_C = {2: "{x} * {x}", 1: "{x}", 0.5: "sqrt_{s}({x})", -1: "1 / {x}", 3: "{x} * {x} * {x}", 4: "({x} * {x}) * ({x} * {x})",
+             1.5: "{x} * sqrt_{s}({x})", 2.5: "{x} * {x} * sqrt_{s}({x} + 0)", -0.5: "1 / sqrt_{s}({x})",
+             -2: "(1 / {x}) * (1 / {x})"}
+#: Powers of ints as products.
+_INT_POWERS_C = {2: "({T}){x} * ({T}){x}", 3: "({T}){x} * ({T}){x} * ({T}){x}"}
 
 
 def _power_const_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
@@ -302,7 +306,7 @@ def _power_const_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, An
         return None
     if result.dtype.kind == "f":
         return _POWERS_C.get(exponent if types[0].dtype.kind == "f" else None, "power_{s}({x}, {exponent})")
-    return "power_{s}({x}, {exponent})" if isinstance(exponent, int) and exponent >= 0 else None
+    return _INT_POWERS_C.get(exponent, "power_{s}({x}, {exponent})") if isinstance(exponent, int) and exponent >= 0 else None
 
 
 power_const: OpDef = declare(

@@ -1,4 +1,4 @@
-"""Trigonometric functions, their inverses, hyperbolic functions, and logarithms to other bases.
+"""Trigonometric functions, their inverses, hyperbolic functions, logarithms and powers to other bases, and the cube root.
 
 The derivatives read ``x``, and are Chainer's formulas.
 """
@@ -65,6 +65,17 @@ sinh: OpDef = _function("sinh", lambda g, y, x: (cosh(x) * g,))
 cosh: OpDef = _function("cosh", lambda g, y, x: (sinh(x) * g,))
 log2 = _function("log2", lambda g, y, x: (g / x * (1 / math.log(2)),), 0.5, 2.0)
 log10 = _function("log10", lambda g, y, x: (g / x * (1 / math.log(10)),), 0.5, 2.0)
+exp2 = _function("exp2", lambda g, y, x: (g * y * math.log(2),), -3.0, 3.0)
+cbrt = _function("cbrt", lambda g, y, x: (g / (square(y) * 3.0),), -3.0, 3.0)
+
+
+logaddexp = declare(
+    "logaddexp", "a b", kind="elementwise", infer=elementwise(np.logaddexp),
+    numpy="np.logaddexp({a}, {b}, out={out})",
+    c="logaddexp_{s}({a}, {b})",
+    onnx=functions.logaddexp,
+    samples=AWAY_FROM_ZERO,
+)
 
 
 def _arctan2_vjp(g, y, a, b):

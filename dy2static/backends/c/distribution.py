@@ -21,7 +21,7 @@ from ..loops.ir import Accumulate, Address, Apply, Define, Expression, Kept, Loa
 from ..loops.schedule import reads_bytes
 
 #: Elementwise ops that are long chains of instructions.
-_LONG = frozenset("exp expm1 log log1p log2 tanh sigmoid sin cos tan softplus elu power special".split())
+_LONG = frozenset("exp exp2 expm1 log log1p log2 tanh sigmoid sin cos tan softplus elu power cbrt special".split())
 
 #: Elements of a strip: no more than so many, and than have so many bytes in all buffers; no fewer than the least.
 _MOST, _BYTES, _LEAST = 512, 16384, 64

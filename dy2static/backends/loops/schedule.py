@@ -34,7 +34,7 @@ BLOCK = 4096
 
 #: The work of one element, in operations, up to which it is computed again in a later sweep instead of being kept.
 _CHEAP = 4
-_DEAR = frozenset("exp log tanh sigmoid sin cos tan log1p expm1 power softplus sqrt div elu".split())
+_DEAR = frozenset("exp exp2 log tanh sigmoid sin cos tan log1p expm1 power cbrt softplus sqrt div elu".split())
 
 #: Nanoseconds for one element: a byte of memory, an operation, one that is dear.  They decide what threads share.
 _BYTE, _OPERATION, _DEAR_OPERATION = 0.05, 0.03, 0.3

@@ -14,7 +14,7 @@ from .grouping import Grouping
 from .groups import REDUCTIONS, Group
 
 #: Ops of which a vector takes about as long as one number.
-_DEAR = frozenset("exp exp2 expm1 log log1p log2 log10 tanh sigmoid sin cos tan softplus power special".split())
+_DEAR = frozenset("exp exp2 expm1 log log1p log2 log10 tanh sigmoid sin cos tan softplus power cbrt special".split())
 
 #: Rows of more elements take much longer than what follows; for fewer rows there is nothing to gain.
 _LONG_ROW, _FEW_ROWS = 1024, 64

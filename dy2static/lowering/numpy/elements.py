@@ -152,16 +152,6 @@ def reciprocal(x: Value) -> Value:
     return ops.div(constant(x.dtype.type(1)), x)
 
 
-def exp2(x: Value) -> Value:
-    """2 to the power of x."""
-    return ops.power(constant(x.dtype.type(2)), x)
-
-
-def cbrt(x: Value) -> Value:
-    """The cube root, also of negative numbers."""
-    return ops.sign(x) * ops.power(ops.abs(x), constant(x.dtype.type(1 / 3)))
-
-
 def hypot(a: Value, b: Value) -> Value:
     """The root of the sum of squares, which does not overflow where the root does not: of the larger number, and the quotient."""
     a, b = ops.abs(a), ops.abs(b)
@@ -171,14 +161,6 @@ def hypot(a: Value, b: Value) -> Value:
     root = large * ops.sqrt(quotient * quotient + 1.0)
     is_infinite = ops.logical_or(ops.equal(a, infinity), ops.equal(b, infinity))
     return ops.where(is_infinite, infinity, root)
-
-
-def logaddexp(a: Value, b: Value) -> Value:
-    """The logarithm of exp(a) + exp(b), by way of the larger of both."""
-    equal = ops.equal(a, b)
-    apart = ops.where(equal, constant(a.dtype.type(0)), a - b)
-    y = ops.maximum(a, b) + ops.log1p(ops.exp(-ops.abs(apart)))
-    return ops.where(equal, a + math.log(2), y)
 
 
 def sinc(x: Value) -> Value:

@@ -69,6 +69,28 @@ def _logarithm(base: int) -> Rule:
 log2, log10 = _logarithm(2), _logarithm(10)
 
 
+def _exp2(o: OnnxWriter, x: Name) -> Name:
+    return o.node("Pow", o.like(2.0, x), x)
+
+
+def _cbrt(o: OnnxWriter, x: Name) -> Name:
+    """The power is not exact, since 1 / 3 is not: what its cube leaves corrects it."""
+    size = o.node("Abs", x)
+    y = o.node("Pow", size, o.like(1 / 3, x))
+    square = o.node("Mul", y, y)
+    rest = o.node("Sub", o.node("Div", size, square), y)
+    is_plain = o.node("And", o.node("Greater", y, o.like(0.0, y)), o.node("Not", o.node("IsInf", y)))
+    return signed(o, where(o, is_plain, o.node("Add", y, _times(o, rest, 1 / 3)), y), x)
+
+
+def _logaddexp(o: OnnxWriter, a: Name, b: Name) -> Name:
+    apart = where(o, o.node("Equal", a, b), o.like(0.0, a), o.node("Sub", a, b))
+    return o.node("Add", o.node("Max", a, b), _log1p(o, o.node("Exp", o.node("Neg", o.node("Abs", apart)))))
+
+
+exp2, cbrt, logaddexp = _rule(_exp2), _rule(_cbrt), _rule(_logaddexp)
+
+
 # Trigonometry ---------------------------------------------------------------------------------------------------
 
 
