@@ -40,7 +40,8 @@ def leaky_relu(node: Any, x: Value) -> Optional[Value]:
     slope = number(node.slope, x.dtype) if is_known or symbolic_value(node.slope) is not None else None
     if slope is None:
         return None
-    return x * ops.where(ops.less_equal(x, number(0, x.dtype)), slope, number(1, x.dtype))
+    y = x * ops.where(ops.less_equal(x, number(0, x.dtype)), slope, number(1, x.dtype))
+    return ops.by_rule(y, x, y, slope, rule="leaky_relu") if is_known and node.slope >= 0 else y
 
 
 @lowers(ELU)
@@ -92,19 +93,22 @@ def crelu(node: Any, x: Value) -> Optional[Value]:
 
 
 def _per_channel(W: Value, x: Value) -> Value:
-    """A parameter for the axes after the first one, in a shape that broadcasts with ``x``."""
-    return ops.reshape(W, shape=(1,) + W.shape + (1,) * (x.ndim - W.ndim - 1))
+    """A parameter for the axes after the first one, in the shape of ``x``."""
+    return ops.broadcast_to(ops.reshape(W, shape=(1,) + W.shape + (1,) * (x.ndim - W.ndim - 1)), shape=x.shape)
 
 
 @lowers(PReLUFunction)
 def prelu(node: Any, x: Value, W: Value) -> Value:
     # unlike LeakyReLU, x = 0 counts as positive
-    return ops.where(ops.greater_equal(x, constant(0, x.dtype)), x, x * _per_channel(W, x))
+    W = _per_channel(W, x)
+    return ops.by_rule(ops.where(ops.greater_equal(x, constant(0, x.dtype)), x, x * W), x, W, rule="prelu")
 
 
 @lowers(Swish)
 def swish(node: Any, x: Value, beta: Value) -> Value:
-    return x * ops.sigmoid(_per_channel(beta, x) * x)
+    beta = _per_channel(beta, x)
+    share = ops.sigmoid(beta * x)
+    return ops.by_rule(x * share, x, beta, share, rule="swish")
 
 
 @lowers(RReLU)

@@ -60,7 +60,7 @@ def _with_constant(operation: Callable[[Value, Value], Value]) -> Callable[[Any,
 add_constant = lowers(M.AddConstant)(_with_constant(lambda x, value: x + value))
 sub_from_constant = lowers(M.SubFromConstant)(_with_constant(lambda x, value: value - x))
 mul_constant = lowers(M.MulConstant)(_with_constant(lambda x, value: value * x))
-div_from_constant = lowers(M.DivFromConstant)(_with_constant(lambda x, value: value / x))
+div_from_constant = lowers(M.DivFromConstant)(_with_constant(lambda x, value: ops.elementwise.number_by(value, x)))
 
 
 @lowers(M.PowVarConst)

@@ -47,8 +47,9 @@ _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False'
 @lowers(MeanSquaredError)
 def mean_squared_error(node: Any, x0: Value, x1: Value) -> Value:
     # the sum is a dot product of the difference with itself
-    total = ops.sum_of_squares(x0 - x1)
-    return _cast(_cast(total, _DOUBLE) / number_of(size_of(x0)), x0.dtype)
+    total, size = ops.sum_of_squares(x0 - x1), number_of(size_of(x0))
+    y = _cast(_cast(total, _DOUBLE) / size, x0.dtype)
+    return ops.by_rule(y, x0, x1, _cast(2.0 / size, x0.dtype), rule="mean_squared_error")
 
 
 @lowers(MeanAbsoluteError)
@@ -63,7 +64,7 @@ def mean_absolute_error(node: Any, x0: Value, x1: Value) -> Value:
 @lowers(SquaredError)
 def squared_error(node: Any, x0: Value, x1: Value) -> Value:
     difference = x0 - x1
-    return difference * difference
+    return ops.by_rule(difference * difference, x0, x1, rule="squared_error")
 
 
 @lowers(AbsoluteError)
@@ -204,12 +205,19 @@ def triplet(node: Any, anchor: Value, positive: Value, negative: Value) -> Optio
         return None
     margin = number(node.margin, anchor.dtype) if varies(node.margin) else float(node.margin)
     losses = ops.relu(ops.triplet_distance(anchor, positive, negative) + margin)
+    losses = ops.by_rule(losses, anchor, positive, negative, losses, rule="triplet")
     return losses if node.reduce == "no" else ops.sum(losses) / divisor(anchor.shape[0], losses.dtype)
 
 
 @lowers(CrossCovariance)
 def cross_covariance(node: Any, y: Value, z: Value) -> Optional[Value]:
-    return None if 0 in y.shape + z.shape else _half_squared(node, _covariance(_centred(y), _centred(z)))
+    # the gradients do not go through the means, which pass nothing on but for rounding
+    if 0 in y.shape + z.shape:
+        return None
+    product = ops.matmul(_centred(y), _centred(z), transa=True)
+    cost = _half_squared(node, product / divisor(y.shape[0], product.dtype))
+    rule = "cross_covariance" if node.reduce == "no" else "half_cross_covariance"
+    return ops.by_rule(cost, y, z, _share(y), rule=rule)
 
 
 @lowers(DeCov)
@@ -219,17 +227,18 @@ def decov(node: Any, h: Value) -> Optional[Value]:
         return None
     centred = _centred(h)
     product = ops.matmul(centred, centred, transa=True)
-    others = ops.where(constant(np.eye(h.shape[1], dtype=bool)), 0, product)
-    return _half_squared(node, others / divisor(h.shape[0], others.dtype))
+    others = ops.where(constant(np.eye(h.shape[1], dtype=bool)), 0, product) / divisor(h.shape[0], product.dtype)
+    rule = "covariance" if node.reduce == "no" else "half_covariance"
+    return ops.by_rule(_half_squared(node, others), h, centred, others, _share(h), rule=rule)
 
 
 def _centred(x: Value) -> Value:
     return x - mean_of(x, (0,), True)
 
 
-def _covariance(y: Value, z: Value) -> Value:
-    product = ops.matmul(y, z, transa=True)
-    return product / divisor(y.shape[0], product.dtype)
+def _share(x: Value) -> Value:
+    """One, divided by the number of rows."""
+    return _cast(1.0 / number_of(x.shape[0]), x.dtype)
 
 
 def _half_squared(node: Any, covariance: Value) -> Value:

@@ -101,7 +101,7 @@ def fmod(node: Any, a: Value, b: Value) -> Optional[Value]:
 
 @lowers(LinearInterpolate)
 def linear_interpolate(node: Any, p: Value, x: Value, y: Value) -> Value:
-    return p * x + (1.0 - p) * y
+    return ops.by_rule(p * x + (1.0 - p) * y, p, x, y, rule="linear_interpolate")
 
 
 @lowers(MatMul)
@@ -166,7 +166,7 @@ def batch_l2_norm_squared(node: Any, x: Value) -> Optional[Value]:
     if not are_there(x):
         return None
     flat = ops.reshape(x, shape=(x.shape[0], -1))
-    return ops.sum(flat * flat, axis=1)
+    return ops.sum(ops.by_rule(flat * flat, flat, rule="batch_l2_norm_squared"), axis=1)
 
 
 @lowers(Prod)

@@ -81,7 +81,7 @@ def gaussian(node: Any, mean: Value, ln_var: Value) -> Optional[Value]:
         node.eps = eps = ops.cast(_normal(ln_var, mean.dtype), dtype=mean.dtype)
     else:
         eps = array_in(node.eps, ln_var.shape, mean.dtype)
-    return None if eps is None else mean + ops.exp(ln_var * 0.5) * eps
+    return None if eps is None else mean + ops.by_rule(ops.exp(ln_var * 0.5) * eps, ln_var, eps, rule="gaussian")
 
 
 def _normal(like: Value, dtype: np.dtype) -> Value:

@@ -18,7 +18,9 @@ from . import (
     elementwise,
     entropies,
     fast_random,
+    first_gradients,
     gathering,
+    gradient_rules,
     images,
     indexing,
     linear_algebra,
@@ -32,6 +34,7 @@ from . import (
     reduction,
     regions,
     scalar,
+    second_gradients,
     sequences,
     slicing,
     softmax_loss,
@@ -44,11 +47,12 @@ from . import (
 from .creation import ones_like, zeros_like
 from .slicing import normal_index
 
-__all__ = ["activation", "batch_normalization", "bits", "broadcasting", "channel_blocks", "comparison", "contraction", "control",
-           "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering",
-           "images", "indexing", "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
-           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "sequences", "slicing", "softmax_loss", "sorting",
-           "sparse", "special_functions", "transfers", "trigonometry", "zeros_like"]
+__all__ = ["activation", "batch_normalization", "bits", "broadcasting", "channel_blocks", "comparison", "contraction",
+           "control", "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies",
+           "fast_random", "first_gradients", "gathering", "gradient_rules", "images", "indexing", "linear_algebra",
+           "lists", "loss", "movement", "named_axes", "normal_index", "normalization", "ones_like", "parts",
+           "pooling", "reduction", "regions", "scalar", "second_gradients", "sequences", "slicing", "softmax_loss",
+           "sorting", "sparse", "special_functions", "transfers", "trigonometry", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

@@ -7,18 +7,25 @@ from typing import Any, Mapping, Optional, Sequence
 import numpy as np
 
 from ..ir.c_forms import c_constant
+from ..ir.graph import Value
 from ..ir.op import declare, sample
 from ..ir.types import Tensor, Type
 from .comparison import greater_equal, less, logical_and, mask, where
 from .elementwise import exp
+from .gradient_rules import by_rule
 from .onnx_forms import arithmetic, functions
 from .rules import c_by_kind, elementwise, same_as_input
 from .samples import ONE
 
+
+def _sigmoid_vjp(g, y, x, *, gate):
+    return (g * (y * (1.0 - y)) if gate else by_rule(g * y * (1.0 - y), y, g, rule="sigmoid_gradient"),)
+
+
 #: gate: its gradient is rounded as Chainer does it for the gates of an LSTM, not as for `F.sigmoid`.
 sigmoid = declare(
     "sigmoid", "x", {"gate": False}, kind="elementwise", infer=elementwise(np.tanh), inplace_ok=True,
-    vjp=lambda g, y, x, *, gate: (g * (y * (1.0 - y)) if gate else g * y * (1.0 - y),),
+    vjp=_sigmoid_vjp,
     numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
           "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
     c="sigmoid_{s}({x})",
@@ -51,7 +58,8 @@ leaky_relu = declare(
 
 
 def _elu_vjp(g, y, x, *, alpha):
-    return (where((y if alpha >= 0 else x) > 0, 1.0, y + alpha) * g,)
+    decides = y if alpha >= 0 else x
+    return (by_rule(where(decides > 0, 1.0, y + alpha), decides, y, rule="elu_slope") * g,)
 
 
 elu = declare(
@@ -66,8 +74,9 @@ elu = declare(
 )
 
 
-def _softplus_vjp(g, y, x, *, beta):
-    return ((1.0 - 1.0 / (1.0 + exp(x * beta))) * g,)
+def softplus_gradient(x: Value, g: Value, beta: float) -> Value:
+    """The gradient of `softplus`, given the one of its result."""
+    return by_rule((1.0 - 1.0 / (1.0 + exp(x * beta))) * g, x, g, rule="softplus_second", given=beta)
 
 
 def softplus_as_chainer(x: Any, beta: float, out: np.ndarray) -> None:
@@ -88,7 +97,7 @@ def _softplus_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any])
 #: ``log(1 + exp(beta * x)) / beta``
 softplus = declare(
     "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
-    vjp=_softplus_vjp,
+    vjp=lambda g, y, x, *, beta: (softplus_gradient(x, g, beta),),
     numpy="softplus_as_chainer({x}, {beta}, {out})", calls=(softplus_as_chainer,),
     c=_softplus_c,
     onnx=functions.softplus,
@@ -118,17 +127,23 @@ hard_sigmoid = declare(
 #: ``base ** x`` for a number; a base that is not positive has a value, but no gradient.
 const_power = declare(
     "const_power", "x", {"base": 2.0}, kind="elementwise", infer=same_as_input,
-    vjp=lambda g, y, x, *, base: (y * math.log(base) * g,),
+    vjp=lambda g, y, x, *, base: (by_rule(y * math.log(base) * g, y, g, rule="const_power_gradient", given=math.log(base)),),
     numpy="np.power({T}({base}), {x}, out={out})",
     c=c_by_kind("power_{s}({base}, {x})"),
     onnx=functions.const_power,
     samples=ONE + (sample((3,), base=0.5),),
 )
 
+
+def randomized_relu_gradient(g: Value, y: Value, r: Value) -> Value:
+    """The gradient of `randomized_relu`, given the one of its result ``y``."""
+    return by_rule(where(greater_equal(y, 0), g, g * r), g, y, r, rule="randomized_relu_second")
+
+
 #: ``x`` where it is not negative, else ``x * r``; the gradient is decided by the sign of the result.
 randomized_relu = declare(
     "randomized_relu", "x r", kind="elementwise", infer=elementwise(np.multiply), inplace_ok=False,
-    vjp=lambda g, y, x, r: (where(greater_equal(y, 0), g, g * r), None),
+    vjp=lambda g, y, x, r: (randomized_relu_gradient(g, y, r), None),
     numpy="np.multiply({x}, {r}, out={out})\nnp.copyto({out}, {x}, where={x} >= 0)",
     c=c_by_kind("d2s_pick_{s}(isgreaterequal({x}, 0), {x}, {x} * {r})"),
     onnx=functions.randomized_relu,

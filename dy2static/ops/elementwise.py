@@ -10,9 +10,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
+from ..ir.building import constant
+from ..ir.graph import Value
 from ..ir.op import OpDef, Sample, declare, sample
 from ..ir.types import Tensor, Type
 from .comparison import logical_and, mask, where
+from .gradient_rules import by_rule
 from .onnx_forms import arithmetic, functions
 from .rules import c_by_kind, canonical_dtype, elementwise, one_shape, same_as_input
 from .samples import AWAY_FROM_ZERO, ONE, PAIR
@@ -50,7 +53,7 @@ mul = declare(
 
 def _div_vjp(g, y, a, b):
     ga = g / b
-    return ga, -ga * a / b
+    return by_rule(ga, b, g, rule="div_dividend"), by_rule(-ga * a / b, a, b, g, rule="div_divisor")
 
 
 div = declare(
@@ -61,6 +64,13 @@ div = declare(
     onnx=arithmetic.of_result("Div"),
     samples=AWAY_FROM_ZERO,
 )
+
+
+def number_by(number: Any, x: Value) -> Value:
+    """``number / x``, with the gradient that Chainer computes where the dividend is a number."""
+    number = number if isinstance(number, Value) else constant(number, x.dtype)
+    return by_rule(number / x, x, number, rule="number_by")
+
 
 neg = declare(
     "neg", "x", kind="elementwise", infer=elementwise(np.negative),
@@ -127,7 +137,7 @@ expm1 = declare(
 
 tanh = declare(
     "tanh", "x", kind="elementwise", infer=elementwise(np.tanh),
-    vjp=lambda g, y, x: (g * (1.0 - y * y),),
+    vjp=lambda g, y, x: (by_rule(g * (1.0 - y * y), y, g, rule="tanh_gradient"),),
     numpy="np.tanh({x}, out={out})",
     c="tanh_{s}({x})",
     onnx=arithmetic.of_result("Tanh"),
@@ -263,18 +273,30 @@ maximum = declare(
     samples=PAIR,
 )
 
+
+def _minimum_vjp(g, y, a, b):
+    first = a <= b
+    return by_rule(mask(g, first), first, g, rule="minimum_first"), by_rule(mask(g, a > b), first, g, rule="minimum_second")
+
+
 minimum = declare(
     "minimum", "a b", kind="elementwise", infer=elementwise(np.minimum),
-    vjp=lambda g, y, a, b: (mask(g, a <= b), mask(g, a > b)),
+    vjp=_minimum_vjp,
     numpy="np.minimum({a}, {b}, out={out})",
     c=c_by_kind("minimum_{s}({a}, {b})", "{a} < {b} ? {a} : {b}", "{a} && {b}"),
     onnx=arithmetic.by_kind("Min", "Min", "And"),
     samples=PAIR,
 )
 
+
+def _power_vjp(g, y, a, b):
+    return (by_rule(b * power(a, b - 1.0) * g, a, b, g, rule="power_base"),
+            by_rule(log(a) * y * g, a, b, g, rule="power_exponent"))
+
+
 power: OpDef = declare(
     "power", "a b", kind="elementwise", infer=elementwise(np.power),
-    vjp=lambda g, y, a, b: (b * power(a, b - 1.0) * g, log(a) * y * g),
+    vjp=_power_vjp,
     numpy="np.power({a}, {b}, out={out})",
     c="power_{s}({a}, {b})",
     onnx=arithmetic.power,
@@ -309,11 +331,15 @@ def _power_const_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, An
     return _INT_POWERS_C.get(exponent, "power_{s}({x}, {exponent})") if isinstance(exponent, int) and exponent >= 0 else None
 
 
+def _power_const_vjp(g, y, x, *, exponent):
+    return (by_rule(exponent * power_const(x, exponent=exponent - 1) * g, x, g, rule="power_const_gradient", given=exponent),)
+
+
 power_const: OpDef = declare(
     "power_const", "x", {"exponent": 2}, kind="elementwise",
     infer=lambda x, *, exponent: Tensor(x.shape, x.dtype if x.dtype.kind == "f" else
                                         (np.ones(1, x.dtype) ** exponent).dtype),
-    vjp=lambda g, y, x, *, exponent: (exponent * power_const(x, exponent=exponent - 1) * g,),
+    vjp=_power_const_vjp,
     numpy="np.{function}({arguments}, out={out})",
     c=_power_const_c,
     holes=_power_holes,

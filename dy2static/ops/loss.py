@@ -11,7 +11,7 @@ from ..ir.op import ON_HOST, Decomposition, declare, sample
 from ..ir.types import Tensor, Type
 from .activation import sigmoid
 from .broadcasting import broadcast_to
-from .elementwise import cast, clip, log, maximum, sqrt, square
+from .elementwise import cast, clip, log, maximum, power_const, sqrt, square
 from .movement import reshape
 from .onnx_forms import arithmetic, functions, reductions
 from .reduction import spread, sum_
@@ -107,7 +107,7 @@ def _contrast(difference: np.ndarray, y: np.ndarray, margin: np.ndarray) -> np.n
 
 def _contrast_vjp(g, y, difference, labels, margin):
     dtype = difference.dtype
-    far = sqrt(sum_(square(difference), axis=1, keepdims=True))
+    far = sqrt(sum_(power_const(difference, exponent=2), axis=1, keepdims=True))
     rest, same = maximum(margin - far, 0), reshape(cast(labels, dtype=dtype), shape=far.shape)
     alpha = reshape(cast(g, dtype=dtype), shape=far.shape)
     direction = difference / maximum(far, 5e-3 if dtype == np.float16 else 1e-7)

@@ -12,6 +12,7 @@ from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .comparison import equal, mask
 from .elementwise import exp, log
+from .gradient_rules import by_rule
 from .movement import reshape
 from .onnx_forms import reductions
 from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, of_filled_floats, of_floats, reduced, result_dtype
@@ -150,15 +151,26 @@ def _softmax_steps(x: Value, *, axis: int) -> Value:
     return raised / sum_(raised, axis=axis, keepdims=True)
 
 
+def _softmax_vjp(g, y, x, *, axis):
+    gx = y * g - y * spread(sum_(y * g, axis=axis, keepdims=True), x, (axis,), True)
+    return (by_rule(gx, y, g, rule="softmax_gradient", given=axis),)
+
+
 softmax = declare(
     "softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along, inplace_ok=True,
     decompose=Decomposition(_softmax_steps, of_filled_floats),
-    vjp=lambda g, y, x, *, axis: (y * g - y * spread(sum_(y * g, axis=axis, keepdims=True), x, (axis,), True),),
+    vjp=_softmax_vjp,
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.divide({out}, {out}.sum(axis={axis}, keepdims=True), out={out})",
     onnx=reductions.along("Softmax"),
     samples=_ALONG,
 )
+
+
+def _log_softmax_vjp(g, y, x, *, axis):
+    gx = g - exp(y) * spread(sum_(g, axis=axis, keepdims=True), x, (axis,), True)
+    return (by_rule(gx, y, g, rule="log_softmax_gradient", given=axis),)
+
 
 def _log_softmax_steps(x: Value, *, axis: int) -> Value:
     largest = max_(x, axis=axis, keepdims=True)
@@ -169,7 +181,7 @@ def _log_softmax_steps(x: Value, *, axis: int) -> Value:
 log_softmax = declare(
     "log_softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along,
     decompose=Decomposition(_log_softmax_steps, of_filled_floats),
-    vjp=lambda g, y, x, *, axis: (g - exp(y) * spread(sum_(g, axis=axis, keepdims=True), x, (axis,), True),),
+    vjp=_log_softmax_vjp,
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.subtract({x}, np.log({out}.sum(axis={axis}, keepdims=True)) + {x}.max(axis={axis}, keepdims=True), "
           "out={out})",

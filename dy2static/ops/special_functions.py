@@ -11,7 +11,7 @@ from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import same_shape, show
 from ..ir.types import Tensor, Type
-from .elementwise import exp, square
+from .elementwise import exp, number_by, power_const
 from .onnx_forms import functions
 from .rules import need_dtype
 
@@ -45,20 +45,24 @@ def _infer(*xs: Tensor, function: str, order: Any) -> Tensor:
 _SQRT_PI = math.sqrt(math.pi)
 
 
+def _squared(x: Value) -> Value:
+    return power_const(x, exponent=2)
+
+
 def _polygamma(n: Value, x: Value) -> Value:
     return special(n, x, function="polygamma")
 
 
 #: ``(y, x) -> dy/dx`` of the functions of one array, as Chainer writes it.
 _DERIVATIVES: Dict[str, Callable[[Value, Value], Value]] = {
-    "erf": lambda y, x: exp(-square(x)) * (2 / _SQRT_PI),
-    "erfc": lambda y, x: exp(-square(x)) * (-2 / _SQRT_PI),
+    "erf": lambda y, x: exp(-_squared(x)) * (2 / _SQRT_PI),
+    "erfc": lambda y, x: exp(-_squared(x)) * (-2 / _SQRT_PI),
     "erfcx": lambda y, x: (x * y - 1 / _SQRT_PI) * 2.0,
-    "erfinv": lambda y, x: exp(square(y)) * (_SQRT_PI / 2),
-    "erfcinv": lambda y, x: exp(square(y)) * (-_SQRT_PI / 2),
-    "ndtr": lambda y, x: exp(square(x) * -0.5) * (2 * math.pi) ** -0.5,
-    "log_ndtr": lambda y, x: (2 / math.pi) ** 0.5 / special(-x / math.sqrt(2), function="erfcx"),
-    "ndtri": lambda y, x: exp(square(y) * 0.5) * (2 * math.pi) ** 0.5,
+    "erfinv": lambda y, x: exp(_squared(y)) * (_SQRT_PI / 2),
+    "erfcinv": lambda y, x: exp(_squared(y)) * (-_SQRT_PI / 2),
+    "ndtr": lambda y, x: exp(_squared(x) * -0.5) * (2 * math.pi) ** -0.5,
+    "log_ndtr": lambda y, x: number_by((2 / math.pi) ** 0.5, special(-x * (1 / math.sqrt(2)), function="erfcx")),
+    "ndtri": lambda y, x: exp(_squared(y) * 0.5) * (2 * math.pi) ** 0.5,
     "gammaln": lambda y, x: special(x, function="digamma"),
     "digamma": lambda y, x: _polygamma(constant(np.array(1)), x),
 }

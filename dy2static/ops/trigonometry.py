@@ -9,15 +9,17 @@ from typing import Any, Callable
 
 import numpy as np
 
+from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
-from .elementwise import power_const, sqrt, square
+from .elementwise import number_by, power_const, sqrt, square
+from .gradient_rules import by_rule
 from .onnx_forms import arithmetic, functions
 from .rules import elementwise
 from .samples import AWAY_FROM_ZERO, ONE
 
 sin = declare(
     "sin", "x", kind="elementwise", infer=elementwise(np.sin),
-    vjp=lambda g, y, x: (cos(x) * g,),
+    vjp=lambda g, y, x: (by_rule(cos(x) * g, x, g, rule="sin_gradient"),),
     numpy="np.sin({x}, out={out})",
     c="sin_{s}({x})",
     onnx=arithmetic.of_result("Sin"),
@@ -26,7 +28,7 @@ sin = declare(
 
 cos: OpDef = declare(
     "cos", "x", kind="elementwise", infer=elementwise(np.cos),
-    vjp=lambda g, y, x: (-(sin(x) * g),),
+    vjp=lambda g, y, x: (by_rule(-(sin(x) * g), x, g, rule="cos_gradient"),),
     numpy="np.cos({x}, out={out})",
     c="cos_{s}({x})",
     onnx=arithmetic.of_result("Cos"),
@@ -57,10 +59,20 @@ def _one_by(x):
     return power_const(x, exponent=-1)
 
 
-arcsin = _function("arcsin", lambda g, y, x: (_one_by(sqrt(1.0 - square(x))) * g,))
-arccos = _function("arccos", lambda g, y, x: (-_one_by(sqrt(1.0 - square(x))) * g,))
-arctan = _function("arctan", lambda g, y, x: (1.0 / (square(x) + 1.0) * g,))
-arctanh = _function("arctanh", lambda g, y, x: (1.0 / (1.0 - power_const(x, exponent=2)) * g,))
+def arcsin_gradient(x: Value, g: Value) -> Value:
+    """The gradient of `arcsin`, given the one of its result."""
+    return by_rule(_one_by(sqrt(1.0 - square(x))) * g, x, g, rule="arcsin_second")
+
+
+def arccos_gradient(x: Value, g: Value) -> Value:
+    """The gradient of `arccos`, given the one of its result."""
+    return by_rule(-_one_by(sqrt(1.0 - square(x))) * g, x, g, rule="arccos_second")
+
+
+arcsin = _function("arcsin", lambda g, y, x: (arcsin_gradient(x, g),))
+arccos = _function("arccos", lambda g, y, x: (arccos_gradient(x, g),))
+arctan = _function("arctan", lambda g, y, x: (by_rule(1.0 / (square(x) + 1.0) * g, x, g, rule="arctan_gradient"),))
+arctanh = _function("arctanh", lambda g, y, x: (number_by(1.0, 1.0 - power_const(x, exponent=2)) * g,))
 sinh: OpDef = _function("sinh", lambda g, y, x: (cosh(x) * g,))
 cosh: OpDef = _function("cosh", lambda g, y, x: (sinh(x) * g,))
 log2 = _function("log2", lambda g, y, x: (g / x * (1 / math.log(2)),), 0.5, 2.0)
@@ -80,7 +92,7 @@ logaddexp = declare(
 
 def _arctan2_vjp(g, y, a, b):
     norm = power_const(a, exponent=2) + power_const(b, exponent=2)
-    return b / norm * g, -a / norm * g
+    return by_rule(b / norm * g, a, b, g, rule="arctan2_first"), by_rule(-a / norm * g, a, b, g, rule="arctan2_second")
 
 
 arctan2 = declare(

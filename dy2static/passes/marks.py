@@ -10,7 +10,7 @@ from .cleanup.dce import eliminate_dead
 from .rewriting import with_regions
 
 #: Ops that give their first operand.  The others are for gradients.
-_MARKS = frozenset(("attached", "cross_entropy", "gradient_inside", "gradient_of", "last_gradient"))
+_MARKS = frozenset(("attached", "by_rule", "cross_entropy", "gradient_inside", "gradient_of", "last_gradient"))
 
 
 def erase_marks(graph: Graph, saved: Tuple[Value, ...] = ()) -> Graph:

@@ -238,7 +238,7 @@ LEFT = {
 }
 
 #: Ops without samples of their own, or whose C form other tests have.
-ELSEWHERE = set("""if_ while_ scan gradient_of gradient_inside attached last_gradient once_differentiable randomized_relu
+ELSEWHERE = set("""if_ while_ scan gradient_of gradient_inside by_rule attached last_gradient once_differentiable randomized_relu
     tensor_to_scalar cross_entropy stack_product stack_scatter list_new list_append list_get list_len list_pop list_zeros list_part list_alone list_rest
     list_last list_as_last select list_grown list_put list_taken list_add list_stack list_unstack list_join
     list_has list_has_any list_numbers""".split())

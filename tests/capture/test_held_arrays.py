@@ -455,6 +455,21 @@ def test_labels_are_read_again_by_a_backward(options, backend):
     np.testing.assert_allclose(*grads, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_operands_of_losses_are_read_again_by_a_backward(backend):
+    def f(x, t):
+        noise = F.gaussian(t, x, eps=np.ones(3, "f"))
+        return F.mean_squared_error(x, t) + F.sum(F.squared_error(x, t)) + F.sum(F.linear_interpolate(t, x, t) + noise)
+    grads = []
+    for compile in (lambda f: f, to_static(backend=backend)):
+        x, t = chainer.Parameter(floats(3)), chainer.Parameter(floats(3, seed=1))
+        loss = compile(f)(x, t)
+        t.array[...] = [2, -1, 0.5]
+        loss.backward()
+        grads.append((x.grad, t.grad))
+    np.testing.assert_allclose(*grads, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("copy_of", [lambda w: -F.transpose(-F.transpose(w)), lambda w: w * 1, lambda w: w / 1, lambda w: F.pad(w, 0, "constant"),
                                      lambda w: F.transpose(F.transpose(w) * 1)],
                          ids=["negative", "times_one", "over_one", "padded", "turned"])

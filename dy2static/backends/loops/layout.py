@@ -216,7 +216,7 @@ RULES: Dict[str, Callable[[Node, Place], List[Place]]] = {
     "unstack": lambda node, place: [_without(place, node.attrs["axis"], i) for i in range(len(node.outputs))],
     "diagonal": _diagonal,
     "identity": _same, "stop_gradient": _same, "gradient_of": _same, "attached": _same, "last_gradient": _same,
-    "once_differentiable": _same, "cross_entropy": _same, "gradient_inside": _same,
+    "once_differentiable": _same, "cross_entropy": _same, "gradient_inside": _same, "by_rule": _same,
 }
 
 

@@ -89,4 +89,4 @@ _RULES: Mapping[str, Callable[[Layout, Node, Value], Layout]] = {
     "split": _of_same_steps,
     "transpose": lambda layout, node, value: tuple([layout[axis] for axis in node.attrs["axes"]]),
     "unstack": lambda layout, node, value: layout[:node.attrs["axis"]] + layout[node.attrs["axis"] + 1:],
-    **dict.fromkeys(("attached", "gradient_of", "identity", "stop_gradient"), _of_same_steps)}
+    **dict.fromkeys(("attached", "by_rule", "gradient_of", "identity", "stop_gradient"), _of_same_steps)}
