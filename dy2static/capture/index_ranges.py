@@ -24,6 +24,7 @@ from ..runtime.host_calls import Hole
 from ..symbolic.least_numbers import Least
 from ..symbolic.sizes import sizes
 from ..symbolic.values import SymbolicScalar
+from .table_places import TablePlaces
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class IndexRanges:
     that a loop counts up, what they are not below.  multiples: of numbers that are computed from a place, how.
     mirrored: of numbers ``length - 1 - place``, both.  below: of arrays of whole numbers that are drawn, what they are below; they
     are not negative.  reaching: items of lists at the place of a
-    loop, which is that of the last one if the loop goes on to its end.
+    loop, which is that of the last one if the loop goes on to its end.  tables: places of rows that decisions and loops choose.
     """
 
     def __init__(self, capture: Capture):
@@ -80,6 +81,7 @@ class IndexRanges:
         self.mirrored: Dict[Value, Tuple[Value, Any]] = {}
         self.below: Dict[Value, int] = {}
         self.reaching: Set[Value] = set()
+        self.tables = TablePlaces(self._is_place_of, lambda value: producer(capture.builder, value))
 
     def may_raise(self, node: Node) -> bool:
         """Whether a node may fail on what its operands hold."""
@@ -102,17 +104,16 @@ class IndexRanges:
             bounds is not None and not_below(size, bounds[1] + 1) and not_below(size, -bounds[0])
 
     def _choices(self, number: Value) -> Any:
-        """The number of elements among which this is the place of the largest or least one; None for other numbers."""
-        node = producer(self.capture.builder, number)
+        """The number of elements among which these are places of largest or least ones, or of all in an order; None for others."""
+        node = self.tables.made(number)
         while node is not None and node.op.name in _SAME_NUMBER:
-            node = producer(self.capture.builder, node.inputs[0])
+            node = self.tables.made(node.inputs[0])
         call = None if node is None else node.attrs.get("call")
-        if node is None or (node.op.name if call is None else call.name) not in ("argmax", "argmin"):
+        name = "" if node is None else node.op.name if call is None else call.name
+        if node is None or name not in ("argmax", "argmin", "argsort"):
             return None
-        if call is None:
-            axis = node.attrs["axis"]
-        else:
-            axis = {**dict(zip(("x", "axis"), call.args)), **call.kwargs}.get("axis")
+        given = node.attrs if call is None else {**dict(zip(("x", "axis"), call.args)), **call.kwargs}
+        axis = given.get("axis", -1 if name == "argsort" else None)
         shape = node.inputs[0].shape
         return math.prod(shape) if axis is None else shape[axis] if type(axis) is int else None
 
@@ -203,8 +204,16 @@ class IndexRanges:
         if node.op.name not in ("take", "take_along"):
             return False
         x, indices = node.inputs
-        size, found = x.shape[node.attrs["axis"]], self._origin(indices)
-        if found is None or not isinstance(size, int):
+        size = x.shape[node.attrs["axis"]]
+        return isinstance(size, int) and self.tables.are(indices, size)
+
+    def _is_place_of(self, value: Value, size: int) -> bool:
+        """Whether a value is a place along an axis by itself, or by a guard of the array of the caller's that it is from."""
+        return self.is_in_axis(value, size) or self._is_guarded(value, size)
+
+    def _is_guarded(self, value: Value, size: int) -> bool:
+        found = self._origin(value)
+        if found is None:
             return False
         source, array = found
         if array.size > _MOST and not self.capture.staging.in_loop:
@@ -224,13 +233,11 @@ class IndexRanges:
     def _source(self, value: Value, among: Container[Value]) -> Optional[Value]:
         """The one of these that all elements are from; None if there is none."""
         while value not in among:
-            node = producer(self.capture.builder, value)
+            node = self.tables.made(value)
             if node is None or node.op.name not in _FROM_FIRST and not _is_call_from_first(node):
                 return None
             value = node.inputs[0]
         return value
-
-
 
 
 def _is_call_from_first(node: Node) -> bool:

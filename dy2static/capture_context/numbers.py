@@ -1,7 +1,7 @@
 """What is known of numbers, texts, indices and contents of arrays that change from call to call."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Protocol, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
 from ..ir.graph import Value
 
@@ -38,6 +38,16 @@ class Texts(Protocol):
         """A slice of a text that only the run knows."""
 
 
+class TablePlaces(Protocol):
+    """Whole numbers that are certain to be places along an axis."""
+
+    def carry(self, place: Any, inside: Value, initial: Any) -> None:
+        """A loop carries a number or an array, in some place: inside at the start of an iteration, initial before the loop."""
+
+    def broken(self, carried: Sequence[Tuple[Any, Value, Any]]) -> List[Any]:
+        """The places of which an iteration does not leave what was relied on at its start."""
+
+
 class IndexRanges(Protocol):
     """What is known of indices."""
 
@@ -45,6 +55,10 @@ class IndexRanges(Protocol):
     least: Dict[Value, Any]
     mirrored: Dict[Value, Any]
     reaching: Set[Value]
+
+    @property
+    def tables(self) -> TablePlaces:
+        """Of rows that decisions and loops choose."""
 
     def is_place(self, value: Value, below: Any) -> None:
         """A number counts the iterations of a loop."""

@@ -29,6 +29,8 @@ class Trial:
         self.initial, self.slots, self.names = state, slots, names
         share_lengths(slots.values())
         self.inside = {key: slot.wrap(iter(slot.inside)) for key, slot in slots.items()}
+        for key, slot in self._single:
+            self.capture.index_ranges.tables.carry(key, slot.inside[0], present(slot.initial))
         self.state = tuple([self.inside.get(i, item) for i, item in enumerate(state)])
         for key, item in self.inside.items():
             if isinstance(key, tuple):
@@ -43,6 +45,11 @@ class Trial:
     @property
     def _compounds(self) -> List[Any]:
         return [key for key, slot in self.slots.items() if isinstance(present(slot), (CompoundSlot, GrownSlot))]
+
+    @property
+    def _single(self) -> List[Tuple[Any, Slot]]:
+        """The places of arrays, Variables and numbers."""
+        return [(key, present(slot)) for key, slot in self.slots.items() if isinstance(present(slot), Slot)]
 
     def carries(self, value: Value) -> bool:
         """Whether a value is what some place holds at the start of an iteration."""
@@ -73,6 +80,8 @@ class Trial:
         for key, item in found.items():
             if key not in self.slots or self._is_more(item, self.slots[key]):
                 self.found[key] = item
+        single = [(key, slot.inside[0], present(found[key])) for key, slot in self._single]
+        self.found.update({key: found[key] for key in self.capture.index_ranges.tables.broken(single)})
         self._note_written(before)
         return found
 
