@@ -10,6 +10,7 @@ import functools
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
+from .independent_terms import independent, symbols_in
 from .size_symbols import at_least, at_most, least_rest
 
 #: What a size in a shape is.
@@ -64,14 +65,7 @@ class Dim:
     @property
     def symbols(self) -> Tuple[str, ...]:
         """The names this size depends on, sorted."""
-        names = set()
-        for monomial, _ in self._terms:
-            for atom in monomial:
-                if atom.kind == "symbol":
-                    names.add(atom.args[0])
-                else:
-                    names.update(name for arg in atom.args if isinstance(arg, Dim) for name in arg.symbols)
-        return tuple(sorted(names))
+        return tuple(sorted(frozenset().union(*[symbols_in(monomial) for monomial, _ in self._terms])))
 
     @property
     def is_polynomial(self) -> bool:
@@ -312,6 +306,10 @@ def _lower_bound(size: Size) -> Optional[int]:
 
 @functools.lru_cache(maxsize=4096)
 def _bound_of(size: Dim) -> Optional[int]:
+    groups = independent(size._terms)
+    if len(groups) > 1:                                 # not all of them at once: each maximum doubles the cases
+        bounds = [_lower_bound(_from_terms(dict(group))) for group in groups]
+        return None if None in bounds else sum(bounds)  # type: ignore[arg-type]
     known = [bound for bound in (_bound_by_terms(size), _bound_without_quotients(size)) if bound is not None]
     return max(known, default=None)
 
@@ -319,7 +317,7 @@ def _bound_of(size: Dim) -> Optional[int]:
 def _bound_by_terms(size: Dim) -> Optional[int]:
     """A lower bound that is the sum of those of the terms."""
     total = 0
-    for monomial, factor in size._terms:
+    for monomial, factor in sorted(size._terms, key=lambda term: [atom.kind for atom in term[0]] != ["max"]):
         if len(monomial) == 1 and monomial[0].kind == "max":
             return _bound_by_cases(size, monomial, factor)
         least = [_atom_bound(atom) for atom in monomial]

@@ -356,3 +356,33 @@ def test_sizes_are_tried_with_numbers_that_differ():
         tried = _bindings(set(names))
         rows = {tuple([numbers[name] for numbers in tried]) for name in names}
         assert len(rows) == len(names)
+
+
+TABLE_OF_PLACES = np.random.RandomState(0).randn(30, 6).astype(np.float32)
+
+
+def test_a_size_up_to_a_number_ends_in_a_table():
+    """Whether the smaller of a size and a number is below the rows of a table is known."""
+    def function(x):
+        n = min(len(x), 12)
+        return x[:n] * TABLE_OF_PLACES[:n]
+
+    static = to_static(function, backend="numpy")
+    for n in (4, 8, 14, 20, 40, 6):
+        x = floats(n, 6)
+        np.testing.assert_array_equal(static(x), function(x))
+    assert static.stats()["captures"] == 3
+
+
+def test_many_sequences_up_to_a_number():
+    """A capture takes time in proportion to the number of sequences that are cut at some length."""
+    def function(xs):
+        xs = [x[:12] for x in xs]
+        return F.split_axis(F.concat(xs, axis=0) * 2, np.cumsum([len(x) for x in xs])[:-1], 0)[-1]
+
+    static = to_static(function, backend="numpy")
+    for seed in range(2):
+        lengths = np.random.RandomState(seed).randint(4, 20, 40)
+        xs = [np.random.RandomState(n).randn(n, 3).astype(np.float32) for n in lengths]
+        np.testing.assert_array_equal(static(xs).array, function(xs).array)
+    assert static.stats()["captures"] == 1

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dy2static.ir import dims
-from dy2static.ir.dims import Dim, equal, evaluate
+from dy2static.ir.dims import Dim, equal, evaluate, less
+from dy2static.ir.independent_terms import independent, symbols_in
 from dy2static.ir.shapes import broadcast_shapes
-from dy2static.ir.size_bounds import maximum, minimum
+from dy2static.ir.size_bounds import bounds_of, maximum, minimum
 
 n, m = Dim("n"), Dim("m")
 
@@ -94,3 +95,21 @@ def test_arithmetic_agrees_with_numbers(a, b):
         assert evaluate(maximum(a, b), sizes) == max(x, y)
         assert equal(a, b) in ((None, True) if x == y else (None, False))
         assert eval(str(a), {"max": max}, sizes) == x       # what is printed is what is meant
+
+
+def test_bounds_of_minima():
+    """Each size is bounded by itself, whatever its name: 64 of them take no longer than 64 times one."""
+    for name in ("length_n", "made"):
+        sizes = [minimum(Dim(f"{name}{i}"), 12) for i in range(64)]
+        assert bounds_of(sum(sizes))[1] == 12 * 64
+        assert minimum(sizes[0], 30) == sizes[0] and maximum(sizes[0], 30) == 30
+        assert less(sizes[0], 13) is True and less(sizes[0], 12) is None
+
+
+def test_terms_that_depend_on_each_other():
+    """Terms that share a symbol, directly or by a third one, stay together."""
+    k = Dim("k")
+    assert [sorted(symbol for term in group for symbol in symbols_in(term[0])) for group in independent((m + n * k)._terms)] in (
+        [["m"], ["k", "n"]], [["k", "n"], ["m"]])
+    assert len(independent((m + n + m * n + k)._terms)) == 2
+    assert bounds_of(maximum(m, n) - m - 1)[0] == -1
