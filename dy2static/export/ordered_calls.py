@@ -99,8 +99,6 @@ def _interp(type_: Tensor, x: Any, xp: Any, fp: Any, left: Any = None, right: An
     return ops.where(ops.isnan(numbers), of_nan, y)
 
 
-
-
 def _numbers(row: Any, numbers: Any) -> Any:
     """A row and numbers as arrays of one dtype; None and None for what is no array of numbers."""
     found = [x if isinstance(x, Value) else np.asarray(x) for x in (row, numbers)]

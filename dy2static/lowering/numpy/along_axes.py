@@ -8,10 +8,11 @@ import numpy as np
 
 from ... import ops
 from ...ir.building import constant
-from ...ir.dims import is_known
 from ...ir.graph import Value
 from ...ir.op import OpDef
+from ...ir.size_bounds import is_positive, not_below
 from ...ir.types import Tensor
+from ...ops.scalar import size_as_number
 from .elements import truth
 from .exact import Rule
 from .operands import axes_of, is_array, operand, stacked
@@ -31,16 +32,35 @@ def deviation(root: bool) -> Rule:
         if axes is None or type(ddof) is not int:
             return None
         count = math.prod(x.shape[a] for a in axes)
-        if ddof and (not is_known(count) or count <= ddof):    # NumPy warns
+        if ddof and not is_positive(count - ddof):          # NumPy warns
             return None
         x = _as_float(x)
         squares = ops.square(x - ops.broadcast_to(ops.mean(x, axis=axes, keepdims=True), shape=x.shape))
         if ddof:
-            variance = ops.sum(squares, axis=axes, keepdims=keepdims) / float(count - ddof)
+            variance = ops.sum(squares, axis=axes, keepdims=keepdims) / size_as_number(count - ddof, x.dtype)
         else:
             variance = ops.mean(squares, axis=axes, keepdims=keepdims)
         return ops.sqrt(variance) if root else variance
     return rule
+
+
+def covariance(type_: Tensor, m: Any, rowvar: Any = True, bias: Any = False, ddof: Any = None) -> Optional[Value]:
+    """The rule of ``np.cov`` of one array of two axes, or one."""
+    if not is_array(m) or m.ndim not in (1, 2) or m.dtype.kind not in "biuf" or not is_positive(m.type.size) or \
+            type(rowvar) is not bool or type(bias) is not bool or type(ddof) not in (int, type(None)):
+        return None
+    x = ops.cast(m, dtype=type_.dtype) if m.dtype != type_.dtype else m
+    if x.ndim == 1:
+        x = ops.reshape(x, shape=(1, *x.shape))
+    elif not rowvar:                                        # but a single row is one variable
+        if not not_below(x.shape[0], 2):
+            return None
+        x = ops.transpose(x, axes=(1, 0))
+    count = x.shape[1] - (int(not bias) if ddof is None else ddof)
+    if not is_positive(count):                              # NumPy warns
+        return None
+    x = x - ops.broadcast_to(ops.mean(x, axis=(1,), keepdims=True), shape=x.shape)
+    return ops.copy(ops.reshape(ops.matmul(x, x, transb=True) / size_as_number(count, x.dtype), shape=type_.shape))
 
 
 def running(op: OpDef) -> Rule:

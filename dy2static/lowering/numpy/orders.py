@@ -11,6 +11,7 @@ from ...ir.building import constant
 from ...ir.dims import Size, equal, floordiv, is_known
 from ...ir.graph import Value
 from ...ir.types import Tensor
+from ...ops.scalar import size_as_number
 from .exact import Rule
 from .operands import axes_of, is_array
 
@@ -69,8 +70,10 @@ def quantile(whole: float) -> Rule:
             return None                                 # of a number that is NaN, NumPy gives the dtype of the array
         axes = axes_of(x, axis, keepdims)
         count = None if axes is None else math.prod([x.shape[a] for a in axes])
-        if count is None or not is_known(count):
+        if count is None:
             return None
+        if not is_known(count):
+            return _quantile_of_any(type_, x, q / whole, count, axis, keepdims)
         place = q / whole * (count - 1)
         low = math.floor(place)
         share = place - low
@@ -83,11 +86,25 @@ def quantile(whole: float) -> Rule:
     return rule
 
 
-def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, places: Callable[[Any], Tuple[Size, Size]],
+def _quantile_of_any(type_: Tensor, x: Value, q: float, count: Size, axis: Any, keepdims: Any) -> Optional[Value]:
+    """A quantile of so many elements that only the run knows."""
+    place = size_as_number(count - 1, np.dtype("float64")) * q
+    low = ops.floor(place)
+
+    def join(a: Value, b: Value) -> Value:
+        share = ops.broadcast_to(ops.cast(place - low, dtype=a.dtype), shape=a.shape)
+        near = ops.less(share, constant(a.dtype.type(0.5)))
+        return ops.where(near, a + (b - a) * share, b - (b - a) * (1.0 - share))
+    first = ops.reshape(ops.cast(low, dtype=np.dtype("int64")), shape=(1,))
+    last = ops.reshape(ops.scalar_to_tensor(ops.dimension(size=count - 1), dtype=np.dtype("int64")), shape=(1,))
+    return _between(type_, x, axis, keepdims, lambda n: (first, ops.minimum(first + 1, last)), join)
+
+
+def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, places: Callable[[Any], Tuple[Any, Any]],
              join: Callable[[Value, Value], Value]) -> Optional[Value]:
     """What is between two of the sorted elements; NaN if one is.
 
-    places: from the count of elements, those of the two.  join: what is between them.
+    places: from the count of elements, those of the two: sizes, or arrays of one int.  join: what is between them.
     """
     axes = axes_of(x, axis, keepdims)
     if axes is None or len(axes) != 1 and axis is not None or x.dtype.kind != "f" or x.dtype.itemsize < 4:
@@ -97,7 +114,9 @@ def _between(type_: Tensor, x: Any, axis: Any, keepdims: Any, places: Callable[[
     ordered = ops.sort(ops.transpose(flat, axes=order))
     count = flat.shape[along]
     low, high = places(count)
-    a, b, greatest = (ops.getitem(ordered, index=(Ellipsis, n)) for n in (low, high, count - 1))
+    a, b, greatest = (ops.reshape(ops.take(ordered, n, axis=ordered.ndim - 1), shape=ordered.shape[:-1]) if isinstance(n, Value)
+                      else ops.getitem(ordered, index=(Ellipsis, n)) for n in (low, high, count - 1))
     a, b = (ops.cast(v, dtype=type_.dtype) if v.dtype != type_.dtype else v for v in (a, b))
-    y = ops.where(ops.isnan(greatest), constant(type_.dtype.type(np.nan)), a if equal(low, high) else join(a, b))
+    is_one = not isinstance(low, Value) and equal(low, high)
+    y = ops.where(ops.isnan(greatest), constant(type_.dtype.type(np.nan)), a if is_one else join(a, b))
     return ops.reshape(y, shape=type_.shape)

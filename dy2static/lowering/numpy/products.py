@@ -10,6 +10,7 @@ from ... import ops
 from ...ir.dims import equal, is_known
 from ...ir.graph import Value
 from ...ir.types import Tensor
+from .exact import Rule
 from .operands import is_array
 
 #: A matrix of so few elements times a vector is a sum of products: a part of the loops around it.
@@ -45,11 +46,42 @@ def matmul(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
 
 def outer(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     """The rule of ``np.outer``."""
-    if not _are_floats(a, b):
+    if not _fit(type_, a, b):
         return None
     rows, columns = type_.shape
+    a, b = (_cast(x, type_.dtype) for x in (a, b))
     return ops.broadcast_to(ops.reshape(a, shape=(rows, 1)), shape=type_.shape) * ops.broadcast_to(
         ops.reshape(b, shape=(1, columns)), shape=type_.shape)
+
+
+def of_all_pairs(rule: Rule) -> Rule:
+    """The rule of ``ufunc.outer``.  rule: that of the function of two arrays."""
+    def of_pairs(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+        if not is_array(a) or not is_array(b):
+            return None
+        apart = ops.reshape(a, shape=(*a.shape, *(1,) * b.ndim))
+        return rule(type_, *[ops.broadcast_to(x, shape=type_.shape) for x in (apart, b)])
+    return of_pairs
+
+
+def kron(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """The rule of ``np.kron``: each element of the one array times all of the other one."""
+    if not _fit(type_, a, b) or not type_.shape:
+        return None
+    rows, blocks = ((1,) * (len(type_.shape) - x.ndim) + x.shape for x in (a, b))
+    pairs = list(zip(rows, blocks))
+    whole = tuple([n for pair in pairs for n in pair])
+    apart = [tuple([n for pair in pairs for n in chosen(*pair)]) for chosen in (lambda n, m: (n, 1), lambda n, m: (1, m))]
+    x, y = (ops.broadcast_to(ops.reshape(_cast(v, type_.dtype), shape=shape), shape=whole) for v, shape in zip((a, b), apart))
+    return ops.copy(ops.reshape(x * y, shape=type_.shape))
+
+
+def vdot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """The rule of ``np.vdot`` of floats: the sum of the products of all elements."""
+    if not _are_floats(a, b):
+        return None
+    a, b = (ops.reshape(x, shape=(x.type.size,)) for x in (a, b))
+    return ops.sum(a * b, axis=(0,))
 
 
 def inner(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
@@ -110,12 +142,22 @@ def _are_ints(*xs: Any) -> bool:
 def _of_ints(type_: Tensor, a: Value, b: Value) -> Value:
     """The product with a vector, whose sums take 64 bits and lose those that the dtype of the result does not have."""
     wide = np.dtype("int64" if type_.dtype.kind == "i" else "uint64")
-    a, b = (x if x.dtype == wide else ops.cast(x, dtype=wide) for x in (a, b))
+    a, b = (_cast(x, wide) for x in (a, b))
     if a.ndim < b.ndim:
         total = ops.sum(ops.broadcast_to(ops.reshape(a, shape=(*a.shape, 1)), shape=b.shape) * b, axis=(0,))
     else:
         total = ops.sum(a * ops.broadcast_to(b, shape=a.shape), axis=(a.ndim - 1,))
-    return total if wide == type_.dtype else ops.cast(total, dtype=type_.dtype)
+    return _cast(total, type_.dtype)
+
+
+def _fit(type_: Tensor, *xs: Any) -> bool:
+    """Whether these are arrays that fit into the dtype of a result, which has products."""
+    are_numbers = all(is_array(x) and x.dtype.kind in "biuf" for x in xs)
+    return are_numbers and type_.dtype.kind in "iuf" and all(np.can_cast(x.dtype, type_.dtype) for x in xs)
+
+
+def _cast(x: Value, dtype: np.dtype) -> Value:
+    return x if x.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 def _are_floats(*xs: Any) -> bool:

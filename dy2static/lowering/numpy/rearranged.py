@@ -18,7 +18,7 @@ from ...ir.shapes import with_axes
 from ...ir.types import Tensor
 from ...ops.scalar import size_as_number
 from .exact import Rule
-from .operands import is_array
+from .operands import is_array, operand
 
 _PLACES = np.dtype("int64")
 
@@ -141,7 +141,10 @@ def array(type_: Tensor, items: Any, dtype: Any = None) -> Optional[Value]:
 
 
 def appended(type_: Tensor, arr: Any, values: Any, axis: Any = None) -> Optional[Value]:
-    """The rule of ``np.append``."""
+    """The rule of ``np.append``, also of a number of the dtype of an array."""
+    if type(values) in (int, float) and is_array(arr):
+        number = operand(values, type_.dtype)
+        values = None if number is None else ops.reshape(number, shape=(1,))
     return concatenated(type_, (arr, values), axis)
 
 
