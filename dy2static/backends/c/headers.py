@@ -10,7 +10,7 @@ def headers(text: str, standalone: bool = False) -> str:
 
     standalone: no Python stands behind them; convolutions are made of products then.
     """
-    used = [name for name in ("f32", "f64") if f"gemm_{name}(" in text or standalone and f"_{name}(&windows" in text]
+    used = [name for name in ("f32", "f64") if f"gemm_{name}(" in text or standalone and name in kernels_convolution.types_in(text)]
     found = '#include "dy2static_math.h"\n#include "dy2static_values.h"\n'
     found += "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
     found += f'#include "{products.HEADER}"\n' if used else ""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Tuple
+from typing import Dict, List, Tuple
 
 from ...ir.dims import Size, evaluate, is_known
 from ...ir.graph import Node
@@ -17,6 +17,8 @@ _SUFFIXES = {"float32": "f32", "float64": "f64"}
 _PATCH_SIZE, _PATCH_COLUMNS, _FEW = 1 << 16, 256, 4
 #: What sizes that only the run knows are taken for.
 _USUAL = 32
+#: What is in the header of rows of windows.
+_OF_POOLS = ("dy_max_pool_", "dy_average_pool_", "dy_spread_windows_", "dy_float_state")
 _FUNCTIONS = {"conv": "dy_conv", "conv_transpose": "dy_conv_transpose", "conv_grad_weight": "dy_conv_grad_weight"}
 
 
@@ -107,10 +109,14 @@ def takes(node: Node) -> bool:
     return all(v.dtype.name in _SUFFIXES and 0 not in v.shape for v in values) and _windows(node).fits()
 
 
+def types_in(text: str) -> List[str]:
+    """The suffixes of the types for which a text calls convolutions."""
+    return [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
+
+
 def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
-    used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())
-            or name == "f32" and "dy_blocks_winograd" in text]
+    used = [name for name in _SUFFIXES.values() if name in types_in(text) or name == "f32" and "dy_blocks_winograd" in text]
     return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
         f'#include "{convolutions.HEADER}"\n' if used else "") + (
-        f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text or "dy_float_state" in text else "")
+        f'#include "{convolutions.POOLS}"\n' if any(name in text for name in _OF_POOLS) else "")

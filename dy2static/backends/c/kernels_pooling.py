@@ -15,7 +15,10 @@ from ..loops.parallelize import Level, Share, cut, image_by_image
 from .emitter import Emitter, Rule
 from .nests import along, at, block, loop, loops, zeros
 
-#: Nanoseconds of a tap of a maximum.
+#: The types for which there are functions of rows of windows, the elements of their buffers, and of their vectors at most.
+_FLOATS, _LINE, _LANES = {"float32": "f32", "float64": "f64"}, 512, 16
+
+#: Nanoseconds of a tap of a maximum, or of a mean.
 _TAP = 0.1
 
 #: Nanoseconds of one place that is looked up in a window, and of one that is copied.
@@ -86,6 +89,12 @@ def _ranges(emitter: Emitter, names: Sequence[str], begins: Sequence[str], ends:
 
 def _average_pool(emitter: Emitter, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
+    windows = _plain_windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    fits = _overlap(windows) and _fits_line(windows, _LANES * windows.stride[-1])
+    if fits and value.dtype.name in _FLOATS and 0 not in value.shape:
+        arrays = [(emitter.pointer(x), windows.image), (emitter.name(value), windows.spots)]
+        emitter.part(*_by_planes(windows, f"dy_average_pool_{_FLOATS[value.dtype.name]}", arrays, math.prod(value.shape)))
+        return
     w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
     source, target, type = emitter.pointer(x), emitter.name(value), c_type(value.dtype)
     with loops(emitter, "a", (w.count, *w.spots), math.prod(w.kernel)) as (image, *spots):
@@ -126,24 +135,48 @@ def written_pool(emitter: Emitter, node: Node, images: int = 0) -> Optional[Tupl
     images: the number of images; threads share them, however little work that is.
     """
     (value, indexes), (x,), attrs = node.outputs, node.inputs, node.attrs
-    types = {"float32": "f32", "float64": "f64"}.get(value.dtype.name), {"uint8": "u8", "int32": "i32"}.get(indexes.dtype.name)
-    windows = Windows(math.prod(x.shape[:2]), 1, 1, 1, x.shape[2:], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
-                      attrs["pad"], (1,) * len(attrs["kernel"]))
-    if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or 0 in value.shape:
+    type, places = _FLOATS.get(value.dtype.name), {"uint8": "u8", "int32": "i32"}.get(indexes.dtype.name)
+    windows = _plain_windows(node, x.shape[2:], attrs["kernel"], attrs["size"], math.prod(x.shape[:2]))
+    if None in (type, places) or not _fits_line(windows, _LANES * attrs["stride"][-1]) or 0 in value.shape:
         return None
-    share, elements, level = None, math.prod(value.shape), Level("planes", windows.batch)
+    arrays = [(emitter.pointer(x), windows.image), (emitter.name(value), windows.spots),
+              (emitter.name(indexes) if emitter.is_read(indexes) else "", windows.spots)]
+    return _by_planes(windows, f"dy_max_pool_{type}_{places}", arrays, math.prod(value.shape), images)
+
+
+def _plain_windows(node: Node, image: Sequence[Size], kernel: Sequence[int], spots: Sequence[Size], count: Size) -> Windows:
+    """The windows of an op, all of whose planes are images."""
+    attrs = node.attrs
+    return Windows(count, 1, 1, 1, tuple(image), tuple(kernel), tuple(spots), attrs["stride"], attrs["pad"], (1,) * len(kernel))
+
+
+def _fits_line(windows: Windows, more: int) -> bool:
+    """Whether there is a function for such windows: their rows, and so many elements more, fit into its buffers."""
+    return windows.fits() and windows.kernel[-1] + more <= _LINE
+
+
+def _overlap(windows: Windows) -> bool:
+    """Whether windows share elements, or leave the image: for others, loops over the elements of each are as fast."""
+    return any(windows.pad) or any(step < size for step, size in zip(windows.stride, windows.kernel))
+
+
+def _by_planes(windows: Windows, function: str, arrays: Sequence[Tuple[str, Sequence[Size]]], elements: Size,
+               images: int = 0) -> Tuple[List[str], Optional[Share]]:
+    """Lines that call a function of windows for all planes, which threads may share.
+
+    arrays: the operands, "" for null, with the shape of a plane of each.
+    """
+    share, level = None, Level("planes", windows.batch)
     if images:
         share = image_by_image(level, images, elements)
     elif is_known(elements):
         share = cut([level], elements, elements * math.prod(windows.kernel) * _TAP)
-    arrays = [emitter.pointer(x), emitter.name(value), emitter.name(indexes) if emitter.is_read(indexes) else ""]
     lines = [f"    {'static ' if share is None and is_known(elements) else ''}dy_windows windows = {windows.text()};"]
+    names = [name for name, _ in arrays]
     if share is not None:
         lines.append("    windows.batch = end - begin;")
-        sizes = [math.prod(windows.image), *[math.prod(windows.spots)] * 2]
-        arrays = [name and f"{name} + begin * {size}" for name, size in zip(arrays, sizes)]
-    called = f"dy_max_pool_{types[0]}_{types[1]}(&windows, {', '.join(name or '0' for name in arrays)});"
-    return [*lines, f"    {called}"], share
+        names = [name and f"{name} + begin * {math.prod(plane)}" for name, plane in arrays]
+    return [*lines, f"    {function}(&windows, {', '.join(name or '0' for name in names)});"], share
 
 
 def _chosen(emitter: Emitter, w: _Windows, index: str, spots: Sequence[str]) -> str:
@@ -206,9 +239,30 @@ def _im2col(emitter: Emitter, node: Node) -> None:
 def _col2im(emitter: Emitter, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
     count = len(node.attrs["size"])
+    if _spread(emitter, node):
+        return
     w = _Windows(node, value.shape[2:], x.shape[2:2 + count], x.shape[2 + count:], math.prod(x.shape[:2]))
     source, target = emitter.pointer(x), zeros(emitter, value)
     _patches(emitter, w, lambda patch, image: f"{target}[{image}] += {source}[{patch}];")
+
+
+def _spread(emitter: Emitter, node: Node) -> bool:
+    """Write the sums of patches all elements of which are the same number, as in the gradient of a mean, from these numbers."""
+    (value,), (x,) = node.outputs, node.inputs
+    place, count = emitter.place(x), len(node.attrs["size"])
+    kernel, spots, planes = x.shape[2:2 + count], x.shape[2 + count:], x.shape[:2]
+    windows = _plain_windows(node, value.shape[2:], kernel, spots, math.prod(planes))
+    is_same = not any(stride for stride, size in zip(place.strides[2:2 + count], kernel) if size != 1)
+    strides, compact = place.strides[:2] + place.strides[2 + count:], compact_strides((*planes, *spots))
+    in_order = all(own == other or size == 1 for own, other, size in zip(strides, compact, (*planes, *spots)))
+    if not (is_same and in_order and _overlap(windows)) or place.offset or place.terms or node.attrs["dilate"] != windows.dilate:
+        return False
+    if value.dtype.name not in _FLOATS or place.base.dtype != value.dtype or 0 in (*x.shape, *value.shape) or not _fits_line(
+            windows, _LINE // 2):
+        return False
+    arrays = [(emitter.name(place.base), windows.spots), (emitter.name(value), windows.image)]
+    emitter.part(*_by_planes(windows, f"dy_spread_windows_{_FLOATS[value.dtype.name]}", arrays, math.prod(value.shape)))
+    return True
 
 
 # Neighbouring channels ----------------------------------------------------------------------------------------------

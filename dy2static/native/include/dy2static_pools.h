@@ -1,4 +1,4 @@
-/* The maximum of windows for generated code, of arrays (batch, channels, *sizes), with windows that are constants of the text, so that the
+/* Maxima and means of windows, and what spreads numbers over windows, for generated code, of arrays (batch, channels, *sizes), with windows that are constants of the text, so that the
    compiler knows strides and sizes.  `batch` of the windows counts all channels.  Each tap is applied to a row of windows at
    once, on a copy of the image's row with its padding; all loops have lengths that fill vectors.  `omp simd` keeps the
    compiler from unrolling the short ones before it makes vectors. */
@@ -106,6 +106,79 @@ DY_POOL int64_t dy_windows_at_once(const dy_windows *w)
                     }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
+    }                                                                                                                  \
+                                                                                                                       \
+    /* The mean of each window; the padding is zeros.  Rows are added up first. */                                     \
+    DY_POOL void dy_average_pool_##NAME(const dy_windows *w, const T *x, T *y)                                         \
+    {                                                                                                                  \
+        const int64_t at_once = dy_windows_at_once(w);                                                                 \
+        const int64_t length = ((at_once - 1) * w->stride[2] + w->kernel[2] + DY_LANES - 1) / DY_LANES * DY_LANES;     \
+        const int by_two = w->stride[2] == 2 && w->kernel[2] <= 2 * DY_LANES;                                          \
+        const T taps = (T)(w->kernel[0] * w->kernel[1] * w->kernel[2]);                                                \
+        DY_PARTS_OF_ROWS(w, at_once) {                                                                                 \
+            T line[DY_LINE], sums[DY_LINE], halves[2][DY_LINE / 2 + DY_LANES], means[DY_LINE];                         \
+            memset(sums, 0, length * sizeof(T));                                                                       \
+            for (int64_t k0 = 0; k0 < w->kernel[0]; k0++)                                                              \
+                for (int64_t k1 = 0; k1 < w->kernel[1]; k1++) {                                                        \
+                    const int64_t i0 = o0 * w->stride[0] - w->pad[0] + k0, i1 = o1 * w->stride[1] - w->pad[1] + k1;    \
+                    if (!dy_take_line_##NAME(w, m, i0, i1, start, length, 0, x, line))                                 \
+                        continue;                                                                                      \
+                    _Pragma("omp simd")                                                                                \
+                    for (int64_t t = 0; t < length; t++)                                                               \
+                        sums[t] += line[t];                                                                            \
+                }                                                                                                      \
+            if (by_two)                                                                                                \
+                dy_halve_##NAME(sums, at_once + DY_LANES, halves[0], halves[1]);                                       \
+            _Pragma("omp simd")                                                                                        \
+            for (int64_t o = 0; o < at_once; o++) {                                                                    \
+                T total = 0;                                                                                           \
+                for (int64_t k2 = 0; k2 < w->kernel[2]; k2++)                                                          \
+                    total += by_two ? halves[k2 % 2][o + k2 / 2] : sums[o * w->stride[2] + k2];                        \
+                means[o] = total / taps;                                                                               \
+            }                                                                                                          \
+            memcpy(y + out, means, count * sizeof(T));                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    /* Images, from one number for each window, which is added to all of its elements.  A row is made of the sum of the rows of \
+       windows that see it, `parts` of it at a time; `wide` has that sum with zeros between windows. */                \
+    DY_POOL void dy_spread_windows_##NAME(const dy_windows *w, const T *g, T *x)                                       \
+    {                                                                                                                  \
+        enum { PARTS = DY_LINE / 2 };                                                                                  \
+        for (int64_t m = 0; m < w->batch; m++)                                                                         \
+            for (int64_t i0 = 0; i0 < w->image[0]; i0++)                                                               \
+                for (int64_t i1 = 0; i1 < w->image[1]; i1++)                                                           \
+                    for (int64_t i2 = 0; i2 < w->image[2]; i2 += PARTS) {                                              \
+                        const int64_t count = w->image[2] - i2 < PARTS ? w->image[2] - i2 : PARTS, last = w->kernel[2] - 1; \
+                        const int64_t before = i2 + w->pad[2] - last, end = i2 + w->pad[2] + count;                    \
+                        const int64_t first = before <= 0 ? 0 : (before + w->stride[2] - 1) / w->stride[2];            \
+                        const int64_t behind = (end + w->stride[2] - 1) / w->stride[2];                                \
+                        const int64_t windows = (behind < w->spots[2] ? behind : w->spots[2]) - first;                 \
+                        T sums[DY_LINE], wide[DY_LINE];                                                                \
+                        T *const row = x + ((m * w->image[0] + i0) * w->image[1] + i1) * w->image[2] + i2;             \
+                        memset(sums, 0, windows * sizeof(T));                                                          \
+                        memset(wide, 0, (count + last) * sizeof(T));                                                   \
+                        for (int64_t k0 = 0; k0 < w->kernel[0]; k0++)                                                  \
+                            for (int64_t k1 = 0; k1 < w->kernel[1]; k1++) {                                            \
+                                const int64_t t0 = i0 + w->pad[0] - k0, t1 = i1 + w->pad[1] - k1;                      \
+                                const int64_t o0 = t0 / w->stride[0], o1 = t1 / w->stride[1];                          \
+                                if (t0 < 0 || t1 < 0 || t0 % w->stride[0] || t1 % w->stride[1] || o0 >= w->spots[0] || o1 >= w->spots[1]) \
+                                    continue;                                                                          \
+                                const T *const from = g + ((m * w->spots[0] + o0) * w->spots[1] + o1) * w->spots[2] + first; \
+                                _Pragma("omp simd")                                                                    \
+                                for (int64_t o = 0; o < windows; o++)                                                  \
+                                    sums[o] += from[o];                                                                \
+                            }                                                                                          \
+                        for (int64_t o = 0; o < windows; o++)                                                          \
+                            wide[(first + o) * w->stride[2] - before] = sums[o];                                       \
+                        _Pragma("omp simd")                                                                            \
+                        for (int64_t i = 0; i < count; i++) {                                                          \
+                            T total = 0;                                                                               \
+                            for (int64_t k = 0; k <= last; k++)                                                        \
+                                total += wide[i + k];                                                                  \
+                            row[i] = total;                                                                            \
+                        }                                                                                              \
+                    }                                                                                                  \
     }
 
 #define DY_DEFINE_PLACES(T, NAME, WIDE, I, PLACES)                                                                     \
