@@ -44,7 +44,8 @@ def embed_id(node: Any, x: Value, W: Value) -> Optional[Value]:
         return None
     ignored = ops.equal(x, constant(label, x.dtype))
     rows = ops.take(W, ops.where(ignored, constant(0, x.dtype), x), axis=0)
-    return ops.where(ops.reshape(ignored, shape=x.shape + (1,)), constant(0, W.dtype), rows)
+    rows = ops.where(ops.reshape(ignored, shape=x.shape + (1,)), constant(0, W.dtype), rows)
+    return ops.by_rule(rows, W, x, rule="embed_id", given=label)
 
 # Convolution ----------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ import numpy as np
 from ..ir.building import constant
 from ..ir.graph import Value
 from .broadcasting import broadcast_to
-from .comparison import greater, greater_equal, less, less_equal, mask, where
+from .comparison import equal, greater, greater_equal, less, less_equal, mask, where
 from .contraction import matmul
 from .elementwise import exp, power_const
+from .gathering import scatter_add
 from .gradient_rules import by_rule, gradient_rule
 from .movement import reshape, transpose
 from .reduction import mean
@@ -171,6 +172,14 @@ def linear_interpolate(g: Value, p: Value, x: Value, y: Value) -> _Gradients:
 def linear_interpolate_rest(g: Value, p: Value, gy: Value) -> _Gradients:
     """Of ``gy - p * gy``."""
     return -gy * g, (1.0 - p) * g
+
+
+@gradient_rule
+def embed_id(g: Value, W: Value, ids: Value, given: int) -> _Gradients:
+    """Of rows of ``W``, and zeros where an id is the given one."""
+    ignored = equal(ids, given)
+    g = where(reshape(ignored, shape=ids.shape + (1,)), 0, g)
+    return scatter_add(g, where(ignored, 0, ids), axis=0, shape=W.shape), None
 
 
 @gradient_rule

@@ -456,6 +456,18 @@ def test_labels_are_read_again_by_a_backward(options, backend):
 
 
 @pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_ids_are_read_again_by_a_backward(backend):
+    grads = []
+    for compile in (lambda f: f, to_static(backend=backend)):
+        W, ids = chainer.Parameter(floats(4, 3)), np.array([0, 1, -1, 3], "i")
+        y = compile(lambda W, ids: F.sum(F.embed_id(ids, W, ignore_label=-1) ** 2))(W, ids)
+        ids[...] = [2, -1, 1, 0]
+        y.backward()
+        grads.append(W.grad)
+    np.testing.assert_allclose(*grads, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
 def test_operands_of_losses_are_read_again_by_a_backward(backend):
     def f(x, t):
         noise = F.gaussian(t, x, eps=np.ones(3, "f"))
