@@ -7,6 +7,7 @@ from __future__ import annotations
 from .batching import batch_products
 from .cleanup.cse import eliminate_common
 from .cleanup.dce import eliminate_dead
+from .cleanup.one_sided import inline_returning_sides
 from .cleanup.simplify import simplify
 from .differentiation.autodiff import Gradients, autodiff
 from .differentiation.inner_autodiff import BY_OPERAND, requires_grad_of_each
@@ -27,7 +28,8 @@ _CLEAN = (Pass(simplify), Pass(eliminate_common), Pass(eliminate_dead))
 CLEAN = Pipeline("clean", "graphs of models that are saved", _CLEAN)
 
 #: The graph of a capture, before it is differentiated.
-OPTIMIZE = Pipeline("optimize", "the graph of a capture, before it is differentiated", (*_CLEAN, Pass(fast_random, FAST_RANDOM)))
+OPTIMIZE = Pipeline("optimize", "the graph of a capture, before it is differentiated", (
+    Pass(inline_returning_sides), *_CLEAN, Pass(fast_random, FAST_RANDOM)))
 
 #: The graph of gradients, forward included, to what the backward has to compute.
 BACKWARD = Pipeline("backward", "a graph with its gradients, to what is left to compute in the backward", (
