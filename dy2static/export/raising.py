@@ -7,7 +7,7 @@ from typing import Any, List, Set
 from ..ir.building import Builder
 from ..ir.graph import Graph, Node, Value
 from ..ops.control import raise_
-from ..runtime.raising import raise_again
+from ..passes.effects import raises_always
 
 #: Calls that make texts, by their names: those of messages are left out.
 _TEXTS = ("str", "repr", "format", "join", "ascii", "fstring", "percent")
@@ -29,7 +29,7 @@ class _Raising:
         """The graph, or a region."""
         kept: List[Node] = []
         for node in graph.nodes:
-            if _raises(node):
+            if raises_always(node):
                 made = self._raise(node)
                 return graph.with_(nodes=tuple(_without_texts([*kept, made], ())), outputs=made.outputs)
             kept.append(replace(node, regions=tuple(map(self.graph, node.regions))) if node.regions else node)
@@ -45,10 +45,6 @@ class _Raising:
         builder.add(raise_, (), {"exception": kind, "message": _message(given)})
         made, = builder.nodes
         return replace(made, outputs=tuple([Value(v.type, f"raised_{self.count}") for v in made.outputs]))
-
-
-def _raises(node: Node) -> bool:
-    return node.op.name == "host_call" and getattr(node.attrs["call"], "function", None) is raise_again
 
 
 def _message(args: Any) -> str:

@@ -14,6 +14,11 @@ def has_effect(node: Node) -> bool:
     return any(region.has_effect for region in node.regions)
 
 
+def raises_always(node: Node) -> bool:
+    """Whether a node does nothing but raise an exception of the user's program."""
+    return node.op.name == "host_call" and node.attrs["call"].name == "raise"
+
+
 def may_write(node: Node) -> bool:
     """Whether a node, or one in its regions, runs code that may write into any array."""
     if not node.regions:

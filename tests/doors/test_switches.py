@@ -100,7 +100,7 @@ def test_stages_of_a_function_that_is_converted_already(module):
 @pytest.mark.parametrize("level, expected", [
     ("", []),
     ("simplify", [("simplify", "optimize")]),
-    ("optimize", [("simplify", "optimize"), ("eliminate_common", "optimize"), ("eliminate_dead", "optimize")]),
+    ("optimize", [("inline_returning_sides", "optimize"), ("simplify", "optimize"), ("eliminate_common", "optimize"), ("eliminate_dead", "optimize")]),
     (["batch_products", "eliminate_dead"], [("eliminate_dead", "optimize"), ("batch_products", "numpy")]),
     ("last", [("eliminate_dead", "optimize"), ("weight_gradients", "numpy"), ("eliminate_dead_in_regions", "numpy text")]),
 ])

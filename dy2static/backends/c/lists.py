@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Dict
+from typing import Collection, Dict
 
 from ...ir.c_forms import c_type
 from ...ir.graph import Node, Value
 from ...ir.types import List as ListType
 from ...ir.types import Scalar, Tensor, python_scalar
+from ..flatten import Block
 from ..loops.layout import Place, place_of
 from ..run_sizes import name_of
-from .emitter import Emitter, Rule
+from .emitter import Emitter, FlowEmitter, Rule
 from .nests import block, checked_index
 from .scalars import is_number, scalar_type
 
@@ -102,6 +103,31 @@ def _append(emitter: Emitter, node: Node) -> None:
     (value,), (items, item) = node.outputs, node.inputs
     source = _address(emitter, item)
     _appended(emitter, emitter.local(value), emitter.local(items), source, nbytes(value.type))
+
+
+def make_items_in_place(emitter: FlowEmitter, block: Block, made: Collection[Value]) -> None:
+    """Let an array that a block makes and appends to a list from outside be made there; made: those with memory of their own.
+
+    Nothing else may be done with lists before the append.
+    """
+    here = {value for step in block.steps for value in step.node.outputs}
+    for step in block.steps:
+        if not (step.blocks or has_list(step.node)):
+            continue
+        if step.node.op.name == "list_append":
+            items, item = step.node.inputs
+            if items not in here and item in made and not is_number(item) and not emitter.has_memory(item):
+                _make_behind(emitter, items, item)
+        return
+
+
+def _make_behind(emitter: FlowEmitter, items: Value, item: Value) -> None:
+    name, type, size = emitter.local(items), c_type(item.dtype), nbytes(items.type)
+    emitter.line(f"{name} = dy_list_with_room(&{emitter.storages}, {name}, {size});")
+    emitter.line(f"if ({name}.count < 0) goto bail;")
+    pointer = emitter.variable("item", f"{type} *")
+    emitter.line(f"{type} *const {pointer} = ({type} *)({name}.data + {name}.count * {size});")
+    emitter.put_at(item, pointer)
 
 
 def _get(emitter: Emitter, node: Node) -> None:
@@ -262,7 +288,10 @@ def _stack(emitter: Emitter, node: Node) -> None:
     emitter.size_is_known(extent)
     if node.attrs.get("size") is not None:
         emitter.line(f"if ({symbol} != {value.shape[axis]}) goto bail;")
-    _from_items(emitter, value, items, axis)
+    if axis == 0 and not emitter.has_memory(value):
+        emitter.put_at(value, _items_pointer(emitter, items))   # nothing changes items, which stay as long as the list is named
+    else:
+        _from_items(emitter, value, items, axis)
 
 
 def _unstack(emitter: Emitter, node: Node) -> None:

@@ -13,6 +13,7 @@ typedef struct {
 } dy_block;
 
 #define DY_SPARE_BLOCKS 16
+#define DY_SURPLUS 8                    /* a block that is kept may be larger than it needs to be by this part of it */
 
 static dy_block *dy_spare[DY_SPARE_BLOCKS];
 
@@ -39,9 +40,15 @@ static inline void dy_block_give(char *data)
     free(block);
 }
 
-/* A block of just so many bytes, which somebody may keep; null where memory is gone. */
+/* A block of about so many bytes, which somebody may keep: one that waits, if it is not much larger; null where memory is gone. */
 static inline char *dy_block_new(int64_t capacity)
 {
+    for (int k = 0; k < DY_SPARE_BLOCKS; ++k)
+        if (dy_spare[k] && dy_spare[k]->capacity >= capacity && dy_spare[k]->capacity - capacity <= capacity / DY_SURPLUS) {
+            dy_block *const block = dy_spare[k];
+            dy_spare[k] = 0;
+            return (char *)(block + 1);
+        }
     dy_block *block = aligned_alloc(64, (sizeof(dy_block) + capacity + 63) / 64 * 64);
     if (!block)
         return 0;

@@ -9,13 +9,15 @@
 
 #include "dy2static_values.h"
 
-/* used: the bytes that lists have; what is behind is free. */
+/* used: the bytes that lists have; what is behind is free.  is_block: whether it is in a block. */
 typedef struct dy_storage {
     struct dy_storage *next;
     int64_t used, capacity;
-    int wanted;
+    int wanted, is_block;
     char data[] __attribute__((aligned(64)));
 } dy_storage;
+
+enum { DY_LARGE_LIST = 1 << 16 };       /* bytes from which a storage is a block, which waits for the next list afterwards */
 
 typedef struct {
     dy_storage *first;
@@ -34,15 +36,28 @@ typedef struct {
 
 static inline dy_list dy_list_of(dy_storages *all, int64_t count, int64_t size)
 {
-    const int64_t wanted = count * size, capacity = wanted < 16 * size ? 16 * size : 2 * wanted;
-    dy_storage *storage = count < 0 ? 0 : DY_TAKE(all, sizeof(dy_storage) + capacity + capacity / size);
+    const int64_t wanted = count * size;
+    int64_t capacity = wanted < 16 * size ? 16 * size : 2 * wanted;
+    const int is_block = capacity >= DY_LARGE_LIST;
+    const int64_t bytes = sizeof(dy_storage) + capacity + capacity / size;
+    dy_storage *const storage = count < 0 ? 0 : is_block ? (void *)DY_TAKE_BLOCK(all, bytes) : DY_TAKE(all, bytes);
     if (!storage)
         return (dy_list){0, -1, 0, 0};
-    *storage = (dy_storage){all->first, wanted, capacity, 0};
+    if (is_block)
+        capacity = (DY_BLOCK_CAPACITY((char *)storage, bytes) - sizeof(dy_storage)) / (size + 1) * size;
+    *storage = (dy_storage){all->first, wanted, capacity, 0, is_block};
     all->first = storage;
     all->count++;
     memset(storage->data + capacity, 1, count);
     return (dy_list){storage->data, count, storage, storage->data + capacity};
+}
+
+static inline void dy_storage_give(dy_storages *all, dy_storage *storage)
+{
+    if (storage->is_block)
+        DY_GIVE_BLOCK(all, (char *)storage);
+    else
+        DY_GIVE(all, storage);
 }
 
 static inline int dy_list_has(dy_list list, int64_t at)
@@ -67,29 +82,35 @@ static inline void dy_list_marks(char *to, dy_list list)
 /* item: null for zeros */
 static inline void dy_item(void *to, const void *item, int64_t size)
 {
-    if (item)
-        memmove(to, item, size);
-    else
+    if (!item)
         memset(to, 0, size);
+    else if (item != to)
+        memmove(to, item, size);
 }
 
-static inline dy_list dy_list_append(dy_storages *all, dy_list list, const void *item, int64_t size)
+/* The list where there is room for one more item behind it. */
+static inline dy_list dy_list_with_room(dy_storages *all, dy_list list, int64_t size)
 {
     const int64_t used = list.count * size;
-    dy_storage *storage = list.storage;
-    if (!storage || storage->used != used || used + size > storage->capacity) {
-        const dy_list copy = dy_list_of(all, list.count, size);
-        if (copy.count < 0)
-            return copy;
-        if (used)
-            memcpy(copy.data, list.data, used);
+    if (list.storage && list.storage->used == used && used + size <= list.storage->capacity)
+        return list;
+    const dy_list copy = dy_list_of(all, list.count, size);
+    if (copy.count > 0)
+        memcpy(copy.data, list.data, used);
+    if (copy.count >= 0)
         dy_list_marks(copy.there, list);
-        list = copy;
-        storage = copy.storage;
-    }
-    dy_item(list.data + used, item, size);
+    return copy;
+}
+
+/* item: it may be in the room behind the list already. */
+static inline dy_list dy_list_append(dy_storages *all, dy_list list, const void *item, int64_t size)
+{
+    list = dy_list_with_room(all, list, size);
+    if (list.count < 0)
+        return list;
+    dy_item(list.data + list.count * size, item, size);
     list.there[list.count] = item != 0;
-    storage->used = used + size;
+    list.storage->used += size;
     list.count++;
     return list;
 }
@@ -170,7 +191,7 @@ static inline void dy_lists_sweep(dy_storages *all, dy_list *const *lists, int64
         } else {
             *link = storage->next;
             all->count--;
-            DY_GIVE(all, storage);
+            dy_storage_give(all, storage);
         }
     }
     all->limit = 2 * all->count;
@@ -180,7 +201,7 @@ static inline void dy_lists_free(dy_storages *all)
 {
     while (all->first) {
         dy_storage *const next = all->first->next;
-        DY_GIVE(all, all->first);
+        dy_storage_give(all, all->first);
         all->first = next;
     }
 }

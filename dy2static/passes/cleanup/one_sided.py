@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 from ...ir.graph import Graph, Node, Value
-from ...runtime.raising import raise_again
+from ..effects import raises_always
 from ..rewriting import with_inputs
 
 
@@ -43,24 +43,16 @@ def inline_returning_sides(graph: Graph) -> Graph:
 
 
 def _returning(node: Node) -> Optional[int]:
-    """The number of the side that does not raise, where the other one does, and does nothing but that behind it."""
+    """The number of the side that does not raise, where the other one does."""
     if node.op.name != "if_":
         return None
-    raising = [_raises(region) for region in node.regions]
+    raising = [any(map(raises_always, region.nodes)) for region in node.regions]
     side = raising.index(False) if raising.count(True) == 1 else None
     if side is None or [v.type for v in node.regions[side].outputs] != [v.type for v in node.outputs]:
         return None
     return side
 
 
-def _raises(region: Graph) -> bool:
-    return any(_raises_always(node) for node in region.nodes)
-
-
-def _raises_always(node: Node) -> bool:
-    return node.op.name == "host_call" and getattr(node.attrs["call"], "function", None) is raise_again
-
-
-def _until_raised(region: Graph) -> tuple:
-    last = next(k for k, node in enumerate(region.nodes) if _raises_always(node))
+def _until_raised(region: Graph) -> Tuple[Node, ...]:
+    last = next(k for k, node in enumerate(region.nodes) if raises_always(node))
     return region.nodes[:last + 1]
