@@ -57,7 +57,7 @@ def power_exponent(g: Value, a: Value, b: Value, gy: Value) -> _Gradients:
 def power_const_gradient(g: Value, x: Value, gy: Value, given: Any) -> _Gradients:
     """Of ``given * x ** (given - 1) * gy``."""
     gx = g * given * gy * (given - 1)
-    return gx if given == 2 else gx * power_const(x, exponent=given - 2), g * given * power_const(x, exponent=given - 1)
+    return gx * power_const(x, exponent=given - 2), g * given * power_const(x, exponent=given - 1)
 
 
 @gradient_rule
