@@ -317,3 +317,22 @@ def test_copies_of_turned_arrays(dtype):
         for got, wanted in zip(static(x), f(x)):
             np.testing.assert_array_equal(got, wanted)
         assert ("dy_turn_" in static.program(x).native_code) == (x.itemsize >= 4 and shape[0] > 2)
+
+
+@pytest.mark.parametrize("k", [1, -2, 7])
+def test_an_item_at_a_place_that_an_array_holds(k):
+    """What it gives is a number to the next operation, and an array of no axes to the caller."""
+    def items(x, k):
+        y = np.sort(x)
+        return np.take(y, k) - np.take(y, k * 0), np.sort(np.outer(x, x), axis=1)[k - 1, -1]
+
+    compiled, x = to_static(items, backend="c"), np.random.RandomState(0).standard_normal(5).astype("f")
+    try:
+        expected = items(x, np.array(k))
+    except IndexError as error:
+        with pytest.raises(IndexError, match=str(error)):
+            compiled(x, np.array(k))
+        return
+    for a, b in zip(compiled(x, np.array(k)), expected):
+        np.testing.assert_array_equal(a, b)
+    assert compiled.program(x, np.array(k)).native_code

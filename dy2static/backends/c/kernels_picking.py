@@ -12,7 +12,8 @@ from ...ir.template import AT
 from ..loops.layout import broadcast, compact_strides, place_of
 from ..loops.parallelize import Level, cut
 from .emitter import Emitter, Rule
-from .nests import along, at, checked_index, loop, loops, zeros
+from .nests import along, at, block, checked_index, loop, loops, zeros
+from .scalars import scalar_type
 
 #: Nanoseconds of a look-up, and of one element that it finds.
 _LOOK_UP, _ELEMENT = 2, 0.3
@@ -82,13 +83,21 @@ class Part:
             return
         front = [size for size, _ in self.front]
         if apart:
-            with emitter.alone(), loops(emitter, "a", (*front, *self.together), turn) as names:
-                self._write_one(emitter, statement, pointers, names)
+            with emitter.alone():
+                self.write_here(emitter, statement, turn, pointers)
             return
         count = math.prod(self.together)
         with emitter.alone(), loops(emitter, "a", front, turn * count if is_known(count) else 0) as first:
             with loops(emitter, "c", self.together) as middle:
                 self._write_one(emitter, statement, pointers, (*first, *middle))
+
+    def write_here(self, emitter: Emitter, statement: _Statement, turn: float, pointers: Sequence[str]) -> None:
+        """The loops around a statement that writes for one index what it writes for no other.
+
+        turn: nanoseconds of one turn.  pointers: to the arrays of indices.
+        """
+        with loops(emitter, "a", (*(size for size, _ in self.front), *self.together), turn) as names:
+            self._write_one(emitter, statement, pointers, names)
 
     def _write_columns(self, emitter: Emitter, statement: _Statement, pointers: Sequence[str], turn: float) -> bool:
         """Whether threads share the elements behind all indices: where that pays, and nothing in front can be shared."""
@@ -156,8 +165,17 @@ def _take(emitter: Emitter, node: Node) -> None:
 
 
 def _write_picked(emitter: Emitter, value: Value, x: Value, part: Part) -> None:
-    source, target = emitter.pointer(x), emitter.name(value)
-    part.write(emitter, lambda here, there: f"{target}[{here}] = {source}[{there}];", apart=True)
+    source = emitter.pointer(x)
+    if value.ndim:
+        target = emitter.name(value)
+        part.write(emitter, lambda here, there: f"{target}[{here}] = {source}[{there}];", apart=True)
+        return
+    name = emitter.local(value)
+    emitter.line(f"{scalar_type(value.type)} {name};")
+    with block(emitter, "{"):
+        part.write_here(emitter, lambda here, there: f"{name} = {source}[{there}];", 0, [""] * len(part.numbers))
+    if emitter.stored(value):
+        emitter.line(f"{emitter.name(value)}[0] = {name};")
 
 
 def _add_at(emitter: Emitter, node: Node) -> None:
