@@ -24,6 +24,11 @@ def gradient_rule(rule: Rule) -> Rule:
     return rule
 
 
+def is_rule(name: Any) -> bool:
+    """Whether there is a rule of this name."""
+    return type(name) is str and name in _RULES
+
+
 def _by_rule_vjp(g: Value, y: Value, value: Value, *operands: Value, rule: str, given: Any) -> Tuple[Optional[Value], ...]:
     more = {} if given is None else {"given": given}
     return (None, *_RULES[rule](g, *operands, **more))

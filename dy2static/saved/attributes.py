@@ -14,6 +14,7 @@ from ..errors import LoadError
 from ..ir.dims import Dim
 from ..ir.types import Dynamic, Extent, Never, Scalar, Stack, Tensor, Token, Union
 from ..ir.types import List as ListType
+from ..ops.gradient_rules import is_rule
 from ..runtime.host_calls import EmptyCall
 from .expressions import SYMBOL
 
@@ -128,6 +129,7 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     **{("select", name): lambda value: False for name in ("begin", "end")},
     **{(op, name): lambda value: False for op in ("conv_blocks", "conv_transpose_blocks")
        for name in ("scale", "shift", "residual", "relu")},
+    ("by_rule", "rule"): is_rule, ("by_rule", "given"): _or_none(_is_number),
     ("list_stack", "size"): _or_none(_is_size),
     ("list_array", "size"): _or_none(_is_size),
     ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),
