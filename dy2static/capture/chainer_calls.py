@@ -138,9 +138,15 @@ class ChainerCalls:
 
     def _may_view(self, outputs: Sequence[Value], values: Sequence[Value], start: int) -> bool:
         """Whether a result of what was just lowered may share memory with an operand."""
-        viewing = {v for node in self.capture.builder.nodes[start:] if node.op.view or node.op.kind in ("opaque", "control")
-                   for v in node.outputs}
-        return any(v in values or v in viewing for v in outputs)
+        made = {v: node for node in self.capture.builder.nodes[start:] for v in node.outputs}
+
+        def marked(value: Value) -> Value:
+            while value in made and made[value].op.name == "by_rule":       # a mark that is not there in a run
+                value = made[value].inputs[0]
+            return value
+
+        found = [marked(value) for value in outputs]
+        return any(v in values or v in made and (made[v].op.view or made[v].op.kind in ("opaque", "control")) for v in found)
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):
