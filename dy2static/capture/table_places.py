@@ -114,12 +114,12 @@ def _is_whole(value: Value) -> bool:
 
 
 def _is_of_values(items: Any) -> bool:
-    """Whether an array is made of numbers of the run and of nothing else."""
+    """Whether an array is made only of numbers that the graph computes."""
     return type(items) in (list, tuple) and all([type(item) is Hole for item in items])
 
 
 def _value_of(item: Any) -> Optional[Value]:
-    """The value of the graph that stands for a Variable, an array that nothing writes, or a number of the run."""
+    """The value of the graph for a Variable, for an array that nothing writes, or for a number that the graph computes."""
     array = item._data[0] if isinstance(item, SymbolicVariable) else item
     if type(array) is SymbolicArray:
         return array.now() if array.memory is None else None

@@ -57,6 +57,20 @@ def appended_twice(x, w, steps):
     return F.stack(a)
 
 
+def made_longer_again_and_again(x, w, steps):
+    """The list stays as it is, and so does the array of its items, while longer lists are made of it."""
+    states, i = [], 0
+    while i < int(steps.sum()):
+        states.append(x[i] + 1)
+        i += 1
+    first, h, i = F.stack(states), x[0], 0
+    while i < 40:
+        longer = states + [F.tanh(h) * 2]
+        h = h * w[:4] + F.sum(F.stack(longer), axis=0) * 0.01
+        i += 1
+    return first, h, states[-1]
+
+
 def outcome(function, steps):
     x, w = chainer.Variable(X), chainer.Variable(W)
     try:
@@ -81,7 +95,8 @@ def same(found, expected):
 
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(
     not compiler.available(), reason="there is no C compiler on this machine"))])
-@pytest.mark.parametrize("function", [collected, raised_by_user, stacked_twice, appended_twice], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [
+    collected, raised_by_user, stacked_twice, appended_twice, made_longer_again_and_again], ids=lambda f: f.__name__)
 def test_the_same_as_in_eager_mode(function, backend):
     compiled = to_static(function, backend=backend)
     for steps in ([2, 1], [3, 4], [0, 0], [1, 0], [3, 2], [0, 0], [2, 1]):

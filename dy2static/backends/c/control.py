@@ -206,7 +206,7 @@ class LoopText:
             if variable in following and self._is_free(new):
                 emitter.put_at(new, following[variable])
         items = [self._item(stack, value) for stack, value in zip(stacks, self.pushed)]
-        make_items_in_place(emitter, self.step.blocks[-1], self.made)
+        make_items_in_place(emitter, self.step.blocks[-1], self.step.variables, self.made)
         self.write_block(self.step.blocks[-1])
         for item, value in zip(items, self.pushed):
             if is_number(value):

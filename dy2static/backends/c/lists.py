@@ -105,18 +105,17 @@ def _append(emitter: Emitter, node: Node) -> None:
     _appended(emitter, emitter.local(value), emitter.local(items), source, nbytes(value.type))
 
 
-def make_items_in_place(emitter: FlowEmitter, block: Block, made: Collection[Value]) -> None:
-    """Let an array that a block makes and appends to a list from outside be made there; made: those with memory of their own.
+def make_items_in_place(emitter: FlowEmitter, block: Block, carried: Collection[Value], made: Collection[Value]) -> None:
+    """Let an array that an iteration makes and appends to a list that the loop carries be made there.
 
-    Nothing else may be done with lists before the append.
+    made: the arrays of the block with memory of their own.  Nothing else may be done with lists before the append.
     """
-    here = {value for step in block.steps for value in step.node.outputs}
     for step in block.steps:
         if not (step.blocks or has_list(step.node)):
             continue
         if step.node.op.name == "list_append":
             items, item = step.node.inputs
-            if items not in here and item in made and not is_number(item) and not emitter.has_memory(item):
+            if items in carried and item in made and not is_number(item) and not emitter.has_memory(item):
                 _make_behind(emitter, items, item)
         return
 
