@@ -118,8 +118,6 @@ class OpDef:
     may_raise: bool = False
     regions: Tuple[str, ...] = ()
     samples: Tuple[Sample, ...] = ()
-    tolerance: Optional[float] = None
-    doc: str = ""
 
     @cached_property
     def variadic(self) -> bool:

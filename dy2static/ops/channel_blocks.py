@@ -146,7 +146,7 @@ def _finished(y: np.ndarray, factor: Optional[np.ndarray], term: Optional[np.nda
 conv_blocks: OpDef = declare(
     "conv_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "groups": 1, "scale": False,
                                  "shift": False, "residual": False, "relu": False, "cap": None},
-    kind="contraction", canonical=canonical_windows, infer=_conv_infer, tolerance=1e-5,
+    kind="contraction", canonical=canonical_windows, infer=_conv_infer,
     numpy="convolve_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), "
           "{groups}, {scale}, {shift}, {residual}, {relu}, {cap})",
     calls=(convolve_blocks,),
@@ -202,7 +202,7 @@ def transpose_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], s
 conv_transpose_blocks: OpDef = declare(
     "conv_transpose_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "scale": False, "shift": False,
                                            "relu": False, "cap": None},
-    kind="contraction", canonical=canonical_windows, infer=_transposed_infer, tolerance=1e-5,
+    kind="contraction", canonical=canonical_windows, infer=_transposed_infer,
     numpy="transpose_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), {scale}, {shift}, {relu}, {cap})",
     calls=(transpose_blocks,),
     samples=(sample((2, 2, 3, 5, 16), (32, 16, 4, 4), size=(6, 10), stride=(2, 2), pad=(1, 1)),
