@@ -251,7 +251,7 @@ average_pool_blocks: OpDef = declare(
 )
 
 
-def _join_infer(*xs: Tensor, channels: Tuple[int, ...]) -> Tensor:
+def _join_infer(*xs: Tensor, channels: Tuple[int, ...], order: Tuple[int, ...]) -> Tensor:
     one_dtype(*xs)
     if len(xs) != len(channels):
         raise ValueError(f"{len(xs)} images for {len(channels)} numbers of channels")
@@ -259,19 +259,26 @@ def _join_infer(*xs: Tensor, channels: Tuple[int, ...]) -> Tensor:
         _need_channels(x, count)
         if (x.shape[0], *x.shape[2:]) != (xs[0].shape[0], *xs[0].shape[2:]):
             raise ValueError(f"an image of shape {show(x.shape)} beside one of shape {show(xs[0].shape)}")
-    return Tensor((xs[0].shape[0], blocks_of(sum(channels)), *xs[0].shape[2:]), xs[0].dtype)
+    if not all(0 <= channel < sum(channels) for channel in order):
+        raise ValueError(f"{sum(channels)} channels have no channel {max(order)}")
+    return Tensor((xs[0].shape[0], blocks_of(len(order) or sum(channels)), *xs[0].shape[2:]), xs[0].dtype)
 
 
-def join_blocks_of(xs: Sequence[np.ndarray], channels: Sequence[int]) -> np.ndarray:
+def join_blocks_of(xs: Sequence[np.ndarray], channels: Sequence[int], order: Sequence[int]) -> np.ndarray:
     """What `join_blocks` gives."""
-    return turn_to_blocks(np.concatenate([turn_from_blocks(x, count) for x, count in zip(xs, channels)], axis=1))
+    y = np.concatenate([turn_from_blocks(x, count) for x, count in zip(xs, channels)], axis=1)
+    return turn_to_blocks(y[:, list(order)] if order else y)
 
 
-#: Images in blocks one behind the other along the channels, of which each has so many.
+#: Images in blocks one behind the other along the channels, of which each has so many.  order: those of all these channels that the
+#: result has, in the order of the result; none: all as they are.
 join_blocks: OpDef = declare(
-    "join_blocks", "*xs", {"channels": ()}, kind="movement", infer=_join_infer, numpy="join_blocks_of([{xs}], {channels})",
-    calls=(join_blocks_of,),
+    "join_blocks", "*xs", {"channels": (), "order": ()}, kind="movement", infer=_join_infer,
+    numpy="join_blocks_of([{xs}], {channels}, {order})", calls=(join_blocks_of,),
     samples=(sample((2, 1, 3, 5, 16), (2, 2, 3, 5, 16), (2, 1, 3, 5, 16), channels=(12, 20, 16)),
              sample((1, 2, 4, 4, 16), (1, 1, 4, 4, 16), channels=(24, 3)), sample((2, 1, 3, 2, 16), channels=(16,)),
-             sample((2, 1, 3, 3, 16), (2, 1, 3, 3, 16), channels=(1, 2))),
+             sample((2, 1, 3, 3, 16), (2, 1, 3, 3, 16), channels=(1, 2)),
+             sample((2, 1, 5, 7, 16), (2, 1, 5, 7, 16), channels=(12, 12), order=tuple(k // 2 + k % 2 * 12 for k in range(24))),
+             sample((1, 2, 3, 3, 16), channels=(27,), order=tuple(range(20, 27))),
+             sample((1, 2, 3, 5, 16), (1, 1, 3, 5, 16), channels=(24, 3), order=(26, 0, 25, 8, 23, 16, 24) * 3)),
 )

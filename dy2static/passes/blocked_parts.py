@@ -38,6 +38,10 @@ class Taken(NamedTuple):
     leaves: bool = False
     is_convolution: bool = False
 
+    def results(self) -> Tuple[Value, ...]:
+        """The results that come in blocks."""
+        return self.node.outputs if self.node.op.name == "split" else self.node.outputs[:1]
+
 
 class _Flow:
     """Who makes and who reads the values between nodes that can be computed in blocks.
@@ -48,7 +52,7 @@ class _Flow:
 
     def __init__(self, graph: Graph, taken: Sequence[Taken]):
         self.taken = taken
-        self.made = {one.node.outputs[0]: k for k, one in enumerate(taken) if not one.leaves}
+        self.made = {value: k for k, one in enumerate(taken) if not one.leaves for value in one.results()}
         self.readers: Dict[Value, List[int]] = {}
         for k, one in enumerate(taken):
             for value in dict.fromkeys(one.operands):
@@ -89,7 +93,7 @@ def _network(flow: _Flow) -> Network:
         else:
             network.add(k, _PLAIN, -one.gain)
     for value in flow.values():
-        cost = math.prod(value.shape) * TURN
+        cost = math.prod(value.shape) * TURN if value.ndim == 4 else math.inf       # only images are turned
         maker: Hashable = flow.made.get(value, _PLAIN)
         readers = [k for k in flow.readers.get(value, ()) if not flow.taken[k].leaves]
         if maker != _PLAIN:

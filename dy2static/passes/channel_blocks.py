@@ -12,26 +12,20 @@ from ..ir.building import Builder, building
 from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
-from ..ir.types import Tensor
-from ..ops.channel_blocks import BLOCK, are_groups, are_transposed_windows, blocks_of, in_blocks
+from ..ops.channel_blocks import BLOCK, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
+from .blocked_convolutions import fits, fits_transposed, is_single
 from .blocked_parts import Taken, gain_of, gain_of_transposed, worthwhile
-
-#: Fewer places in a row do not fill a tile.
-_PLACES = 4
-#: Places are found by offsets of 32 bits.
-_MOST = 1 << 31
-#: Taps of a filter of one channel.
-_MOST_TAPS = 128
+from .channel_moves import MOVES, Channels, moved, of_image
 
 
 def block_channels(graph: Graph, layout: str = "") -> Graph:
     """Compute chains of convolutions on images in blocks of channels, ``(batch, blocks, rows, columns, 16)``.
 
-    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; pooling, joins and other
-    elementwise ops are computed in blocks, too.  What others read is turned back.  Only those parts of the graph change for which
-    that pays by an estimate, if ``layout`` does not name another one of the `layouts`.  For native code.  As long as a minimum cut
-    takes.
+    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; pooling, joins, parts and shuffles of
+    channels and other elementwise ops are computed in blocks, too.  What others read is turned back.  Only those parts of the graph
+    change for which that pays by an estimate, if ``layout`` does not name another one of the `layouts`.  For native code.  As long
+    as a minimum cut takes.
     """
     found = layouts(graph)
     return found[layout] if layout in found else next(iter(found.values()))
@@ -39,7 +33,7 @@ def block_channels(graph: Graph, layout: str = "") -> Graph:
 
 def layouts(graph: Graph) -> Dict[str, Graph]:
     """The graph with its images in each of the ways that there are, the one of the estimate first: plain, in blocks, in parts."""
-    if not any(_fits(node) or _fits_transposed(node) for node in graph.nodes):
+    if not any(fits(node) or fits_transposed(node) for node in graph.nodes):
         return {"plain": graph}
     everything = _Blocks(graph)
     in_blocks = everything.rewritten()
@@ -48,7 +42,8 @@ def layouts(graph: Graph) -> Dict[str, Graph]:
         return {"plain": graph, "blocks": in_blocks}
     if len(chosen) == len(everything.taken):
         return {"blocks": in_blocks, "plain": graph}
-    parts = _Blocks(graph, chosen, [one.node.outputs[0] for one in everything.taken if not one.leaves])
+    parts = _Blocks(graph, chosen, [value for one in everything.taken if not one.leaves for value in one.node.outputs
+                                    if value.ndim == 4])
     return {"parts": parts.rewritten(), "blocks": in_blocks, "plain": graph}
 
 
@@ -67,8 +62,9 @@ class _Sum(NamedTuple):
 class _Blocks:
     """The nodes so far.
 
-    sums: results of convolutions that are not in the graph yet.  blocked: values in blocks; plain: those of them that are
-    there as they were, too.  taken: the nodes that are computed in blocks.
+    sums: results of convolutions that are not in the graph yet.  moved: values that hold channels of images in blocks, and are not
+    in the graph yet.  blocked: values in blocks; plain: those of all these that are there as they were, too.  taken: the nodes that
+    are computed in blocks.
 
     chosen: the nodes that are to be; none: all that can be.  turned: the values that are turned to blocks where such nodes read
     them.
@@ -83,6 +79,7 @@ class _Blocks:
         self.readers = Counter(v for node in graph.walk() for v in node.inputs)
         self.readers.update(v for region in _regions(graph) for v in region.outputs)
         self.sums: Dict[Value, _Sum] = {}
+        self.moved: Dict[Value, Channels] = {}
         self.blocked: Dict[Value, Value] = {}
         self.plain: Set[Value] = set()
         self.taken: List[Taken] = []
@@ -98,10 +95,10 @@ class _Blocks:
     def _add(self, node: Node) -> None:
         self.builder.loc = node.loc
         rule = _RULES.get(node.op.name, _elementwise if node.op.kind == "elementwise" else None)
-        if self.chosen is not None and node not in self.chosen or not _is_single(node):
+        if self.chosen is not None and node not in self.chosen or not is_single(node):
             rule = None
         with building(self.builder):
-            operands = tuple([v for v in node.inputs if self.is_ready(v)])
+            operands = tuple([v for v in node.inputs if self.is_ready(v) or v in self.moved])
             if rule is None or not rule(self, node):
                 self._keep(node)
             else:
@@ -118,7 +115,8 @@ class _Blocks:
             self.taken.append(Taken(node, node.inputs[:1], gain_of_transposed(node), is_convolution=True))
         else:
             operands = node.inputs if node.op.name == "concat" else operands
-            self.taken.append(Taken(node, operands, leaves=not self.is_blocked(node.outputs[0])))
+            value = node.outputs[0]
+            self.taken.append(Taken(node, operands, leaves=not self.is_blocked(value) and value not in self.moved))
 
     def _keep(self, node: Node) -> None:
         for value in (*node.inputs, *(v for inner in node.walk() for v in inner.inputs)):
@@ -126,14 +124,20 @@ class _Blocks:
         self.builder.nodes.append(node)
 
     def _as_it_was(self, value: Value) -> None:
-        if self.is_blocked(value) and value not in self.plain:
-            self.plain.add(value)
-            self.builder.nodes.append(Node(OPS["from_blocks"], (self.in_blocks(value),), (value,), {"channels": value.shape[1]}, (),
-                                           self.builder.loc))
+        if value in self.plain or not self.is_blocked(value) and value not in self.moved:
+            return
+        self.plain.add(value)
+        channels = self.moved[value].numbers.size if value in self.moved else value.shape[1]
+        operand = self.in_blocks(value) if value.ndim == 4 else self._put_together(self.moved[value])
+        last, attrs = "from_blocks", {"channels": channels}
+        if value.ndim != 4:
+            (operand,) = self.builder.add(OPS[last], (operand,), attrs)
+            last, attrs = "reshape", {"shape": value.shape}
+        self.builder.nodes.append(Node(OPS[last], (operand,), (value,), attrs, (), self.builder.loc))
 
     def is_blocked(self, value: Value) -> bool:
-        """Whether a value comes in blocks."""
-        return value in self.sums or value in self.blocked
+        """Whether a value comes in blocks: an image."""
+        return value in self.sums or value in self.blocked or value in self.moved and value.ndim == 4
 
     def is_ready(self, value: Value) -> bool:
         """Whether a value comes in blocks, or is to be turned where it is read."""
@@ -143,6 +147,8 @@ class _Blocks:
         """The value in blocks: turned, if it is not."""
         if value in self.sums:
             self.blocked[value] = self._convolution(self.sums.pop(value))
+        elif value in self.moved and value not in self.blocked:
+            self.blocked[value] = self._put_together(self.moved[value])
         elif value not in self.blocked:
             (self.blocked[value],) = self.builder.add(OPS["to_blocks"], (value,))
             self.plain.add(value)
@@ -159,6 +165,23 @@ class _Blocks:
             {**attrs, **{name: v is not None for name, v in given.items()}, "relu": found.relu, "cap": found.cap})
         self.builder.loc = outside
         return value
+
+    def _put_together(self, found: Channels) -> Value:
+        """Channels of images as one image in blocks."""
+        channels = tuple([image.shape[1] for image in found.images])
+        operands = tuple(map(self.in_blocks, found.images))
+        is_join = found.is_join()
+        if is_join and len(operands) == 1:
+            return operands[0]
+        if is_join and not any(count % BLOCK for count in channels[:-1]):
+            return self.builder.add(OPS["concat"], operands, {"axis": 1})[0]
+        order = () if is_join else tuple(found.numbers.ravel().tolist())
+        return self.builder.add(OPS["join_blocks"], operands, {"channels": channels, "order": order})[0]
+
+    def channels_of(self, value: Value) -> Channels:
+        """The channels that a value holds."""
+        found = self.moved.get(value)
+        return of_image(value) if found is None or value in self.blocked else found
 
     def open_sum(self, value: Value) -> Optional[_Sum]:
         """The convolution that a value is the result of, if only one node reads it and more may be done to it."""
@@ -213,51 +236,20 @@ def _regions(graph: Graph) -> List[Graph]:
 # Nodes --------------------------------------------------------------------------------------------------------------
 
 
-def _is_single(node: Node) -> bool:
-    """Whether a node is about arrays of single precision, which the kernels are for; other results are of no account."""
-    return all(isinstance(v.type, Tensor) and v.dtype == np.float32 for v in (*node.inputs, node.outputs[0]))
-
-
-def _fits(node: Node) -> bool:
-    """Whether a node is a convolution that the kernels for blocks are for."""
-    if node.op.name != "conv" or len(node.attrs["size"]) != 2:
-        return False
-    (x, W), (y,), groups = node.inputs, node.outputs, node.attrs["groups"]
-    if not _is_single(node) or not all(all(map(is_known, v.shape)) and 0 not in v.shape for v in (x, W, y)):
-        return False
-    if groups == W.shape[0] == x.shape[1] != 1:
-        return math.prod(W.shape[2:]) <= _MOST_TAPS
-    grown = math.prod(n + 2 * p + s for n, p, s in zip(x.shape[2:], node.attrs["pad"], node.attrs["stride"]))
-    places = math.prod(y.shape[2:]) if W.shape[2:] == (1, 1) else y.shape[3]
-    return places >= _PLACES and x.shape[1] * grown < _MOST and (groups == 1 or are_groups(x.shape[1], W.shape[0], groups))
-
-
 def _conv(work: _Blocks, node: Node) -> bool:
     x = node.inputs[0]
     is_dense = node.attrs["groups"] == 1
-    if not _fits(node) or not is_dense and not work.is_ready(x):
+    if not fits(node) or not is_dense and not work.is_ready(x):
         return False
     work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) or not is_dense else x)
     return True
 
 
 def _conv_transpose(work: _Blocks, node: Node) -> bool:
-    if not _fits_transposed(node):
+    if not fits_transposed(node):
         return False
     work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(node.inputs[0]))
     return True
-
-
-def _fits_transposed(node: Node) -> bool:
-    """Whether a node is a transposed convolution that the kernels for blocks are for."""
-    if node.op.name != "conv_transpose" or len(node.attrs["size"]) != 2 or not _is_single(node):
-        return False
-    (x, W), (y,), attrs = node.inputs, node.outputs, node.attrs
-    if attrs["groups"] != 1 or set(attrs["dilate"]) != {1} or not all(is_known(n) and n for v in (x, W, y) for n in v.shape):
-        return False
-    grown = math.prod(n + 2 * size for n, size in zip(x.shape[2:], W.shape[2:]))
-    return x.shape[1] * grown < _MOST and math.prod(W.shape[2:]) <= _MOST_TAPS and are_transposed_windows(
-        x.shape[2:], W.shape[2:], y.shape[2:], attrs["stride"], attrs["pad"])
 
 
 def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
@@ -352,15 +344,22 @@ def _of_whole_images(work: _Blocks, x: Value, y: Value, count: int) -> bool:
     return True
 
 
-def _concat(work: _Blocks, node: Node) -> bool:
-    if node.attrs["axis"] != 1 or not any(map(work.is_ready, node.inputs)) or not all(
-            v.ndim == 4 and is_known(v.shape[1]) for v in node.inputs):
+def _move(work: _Blocks, node: Node) -> bool:
+    held = [value in work.moved or work.is_ready(value) for value in node.inputs]
+    if not any(held) or not all(is_known(n) and n for value in (*node.inputs, *node.outputs) for n in value.shape):
         return False
-    channels = tuple([v.shape[1] for v in node.inputs])
-    operands = tuple(map(work.in_blocks, node.inputs))
-    fill = not any(count % BLOCK for count in channels[:-1])
-    (work.blocked[node.outputs[0]],) = work.builder.add(OPS["concat"], operands, node.attrs) if fill else work.builder.add(
-        OPS["join_blocks"], operands, {"channels": channels})
+    if not all(there or value.ndim == 4 for there, value in zip(held, node.inputs)):
+        return False
+    operands = [work.channels_of(value) for value in node.inputs]
+    found = moved(node, operands)
+    if found is None:
+        return False
+    if node.op.name == "concat" and len(operands) > 1:          # what comes from several images is not read from all of them again
+        found = moved(node, [of_image(value) if len(one.images) > 1 and value.ndim == 4 else one
+                             for value, one in zip(node.inputs, operands)])
+    for image in dict.fromkeys(image for one in found for image in one.images):
+        work.in_blocks(image)
+    work.moved.update(zip(node.outputs, found))
     return True
 
 
@@ -372,4 +371,4 @@ _HARMLESS = frozenset("add sub mul neg relu clipped_relu leaky_relu elu maximum 
 _RULES: Mapping[str, Callable[[_Blocks, Node], bool]] = {
     "conv": _conv, "conv_transpose": _conv_transpose, "fixed_batch_norm": _fixed_batch_norm,
     "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
-    "average_pool": _average_pool, "mean": _sum_or_mean, "sum": _sum_or_mean, "concat": _concat}
+    "average_pool": _average_pool, "mean": _sum_or_mean, "sum": _sum_or_mean, **{name: _move for name in MOVES}}

@@ -133,6 +133,7 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     ("list_stack", "size"): _or_none(_is_size),
     ("list_array", "size"): _or_none(_is_size),
     ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),
+    ("join_blocks", "order"): _tuple_of(_is_int),
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
     **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")},
     **{(op, "index"): _tuple_of(_either(_basic, _text("at"), _window)) for op in ("getitem_at", "scatter_at")}}

@@ -383,7 +383,7 @@ def test_names_of_arrays_may_be_macros():
     compiler.build(f"""{libraries}#include "{channel_blocks.HEADER}"
 {macros}int call(float **p)
 {{
-    dy_blocks_expect(conv, 1), dy_blocks_max(0, conv, max), dy_blocks_mean(0, conv, max), dy_blocks_join(0, 0, 0, 1, 1, join);
+    dy_blocks_expect(conv, 1), dy_blocks_max(0, conv, max), dy_blocks_mean(0, conv, max), dy_blocks_join(0, 0, 0, 0, 1, 1, join);
     dy_blocks_of(1, 1, 1, of, back), dy_blocks_back(1, 1, 1, of, back);
     return dy_blocks_conv(0, conv, mean, 0, 0, 0, of) + dy_blocks_depthwise(0, conv, mean, 0, 0, 0, of);
 }}

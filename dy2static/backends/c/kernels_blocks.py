@@ -72,11 +72,13 @@ def _pool(function: str) -> Rule:
 
 def _join(emitter: Emitter, node: Node) -> None:
     channels, (value,) = node.attrs["channels"], node.outputs
+    order = node.attrs["order"] or range(sum(channels))
     pointers = [emitter.pointer(x) for x in node.inputs]
     emitter.line("{")
-    emitter.line(f"    static const int64_t channels[] = {{{', '.join(map(str, channels))}}};")
+    emitter.line(f"    static const int32_t channels[] = {{{', '.join(map(str, channels))}}};")
+    emitter.line(f"    static const int32_t order[] = {{{', '.join(map(str, order))}}};")
     emitter.line(f"    const float *const xs[] = {{{', '.join(pointers)}}};")
-    emitter.line(f"    dy_blocks_join({len(channels)}, channels, xs, {value.shape[0]}, {math.prod(value.shape[2:4])}, "
+    emitter.line(f"    dy_blocks_join(channels, xs, {len(order)}, order, {value.shape[0]}, {math.prod(value.shape[2:4])}, "
                  f"{emitter.name(value)});")
     emitter.line("}")
 

@@ -1,6 +1,7 @@
-/* Maxima and means of windows of arrays in blocks of channels, several of them as one.
+/* Maxima and means of windows of arrays in blocks of channels, and the other functions of their library.
 
    Before the include: DY_T, which is float, and DY_PIECE. */
+#include "dy2static_blocked_joins.h"
 #include "dy2static_blocked_turns.h"
 
 /* Maxima of windows -------------------------------------------------------------------------------------------------- */
@@ -155,80 +156,4 @@ static void blocks_mean(const dy_blocks *w, const DY_T *x, DY_T *y)
     const pooled all = {w, x, y};
     const int64_t each = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * BLOCK;
     dy_share(some_means, &all, w->batch * in_whole(w->in) / BLOCK, most(1, (1 << 15) / each));
-}
-
-/* Several as one ----------------------------------------------------------------------------------------------------- */
-
-/* blocks: of an image of the result. */
-typedef struct {
-    int64_t count, places, blocks;
-    const int64_t *channels;
-    const DY_T *const *xs;
-    DY_T *y;
-} joined;
-
-/* Channels of one block that become channels of one block of the result, from `begin` to `end` there. */
-typedef struct {
-    const DY_T *from;                           /* what comes to `begin` at the first place */
-    int begin, end;
-} run;
-
-static int runs_of(const joined *j, const int64_t image, const int64_t block, run *runs)
-{
-    int count = 0;
-    int64_t first = 0;                          /* channel of the operand in the result */
-    for (int64_t s = 0; s < j->count; first += j->channels[s++]) {
-        int64_t at = most(first, block * BLOCK);
-        const int64_t end = least(first + j->channels[s], (block + 1) * BLOCK);
-        while (at < end) {
-            const int64_t c = at - first, some = least(end - at, BLOCK - c % BLOCK), own = in_whole(j->channels[s]) / BLOCK;
-            runs[count++] = (run){j->xs[s] + (image * own + c / BLOCK) * j->places * BLOCK + c % BLOCK, (int)(at % BLOCK),
-                                  (int)(at % BLOCK + some)};
-            at += some;
-        }
-    }
-    return count;
-}
-
-#if DY_BYTES == 64
-DY_INLINE void join_place(const run *runs, const int count, const int64_t at, DY_T *to)
-{
-    dy_vector value = {0};
-    for (int r = 0; r < count; r++)             /* what the mask leaves out is not read */
-        value = load_where((1u << runs[r].end) - (1u << runs[r].begin), runs[r].from + at - runs[r].begin, value);
-    store(to, value);
-}
-#else
-DY_INLINE void join_place(const run *runs, const int count, const int64_t at, DY_T *to)
-{
-    for (int k = runs[count - 1].end; k < BLOCK; k++)
-        to[k] = 0;
-    for (int r = 0; r < count; r++)
-        for (int k = runs[r].begin; k < runs[r].end; k++)
-            to[k] = runs[r].from[at + k - runs[r].begin];
-}
-#endif
-
-static void some_joined(const void *given, int64_t begin, int64_t end)
-{
-    const joined *const j = given;
-    for (int64_t k = begin; k < end; k++) {
-        DY_T *const to = j->y + k * j->places * BLOCK;
-        run runs[BLOCK];
-        const int count = runs_of(j, k / j->blocks, k % j->blocks, runs);
-        if (count == 1 && runs[0].end - runs[0].begin == BLOCK)
-            memcpy(to, runs[0].from, j->places * BLOCK * sizeof(DY_T));
-        else
-            for (int64_t p = 0; p < j->places; p++)
-                join_place(runs, count, p * BLOCK, to + p * BLOCK);
-    }
-}
-
-static void blocks_join(int64_t count, const int64_t *channels, const DY_T *const *xs, int64_t batch, int64_t places, DY_T *y)
-{
-    int64_t all = 0;
-    for (int64_t s = 0; s < count; s++)
-        all += channels[s];
-    const joined j = {count, places, in_whole(all) / BLOCK, channels, xs, y};
-    dy_share(some_joined, &j, batch * j.blocks, most(1, (1 << 15) / (BLOCK * places)));
 }

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "dy2static_tiles.h"
-#include "dy2static_avx512.h"
+#include "dy2static_x86_vectors.h"
 
 enum {
     BLOCK = 16,                                         /* channels */

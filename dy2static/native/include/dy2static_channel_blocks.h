@@ -6,7 +6,7 @@
    `out` those of y, and the filters are (in, out, rows, columns); without a residual.  It needs at least as many taps as the stride along
    each axis, and windows that begin beside the image, or at its edge.
    dy_blocks_depthwise: the same as dy_blocks_conv where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
-   as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
+   as `max_pool` and `average_pool`.  dy_blocks_join: channels of several images, in any order.  dy_blocks_of,
    dy_blocks_back: from and to (batch, channels, rows, columns).  dy_blocks_groups_4, dy_blocks_groups_8: dy_blocks_conv for groups of
    so many channels.  dy_blocks_pair: dy_blocks_conv with filters of one tap, and dy_blocks_depthwise of its result, for so many channels
    of an image at a time that these stay near.  dy_blocks_winograd: a convolution of plain arrays, or its derivative by the image, with
@@ -62,7 +62,8 @@ typedef struct {
 typedef struct {
     void (*max)(const dy_blocks *, const float *x, float *y);
     void (*mean)(const dy_blocks *, const float *x, float *y);
-    void (*join)(int64_t count, const int64_t *channels, const float *const *xs, int64_t batch, int64_t places, float *y);
+    void (*join)(const int32_t *channels, const float *const *xs, int64_t count, const int32_t *order, int64_t batch, int64_t places,
+                 float *y);
     void (*of)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
     void (*back)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
 } dy_blocks_layers;
@@ -142,10 +143,10 @@ DY_BLOCKS_CALLED(layers, const dy_blocks_layers)
 DY_BLOCKS_INLINE void dy_blocks_max(const dy_blocks *w, const float *x, float *y) { dy_blocks_table_layers->max(w, x, y); }
 DY_BLOCKS_INLINE void dy_blocks_mean(const dy_blocks *w, const float *x, float *y) { dy_blocks_table_layers->mean(w, x, y); }
 
-DY_BLOCKS_INLINE void dy_blocks_join(int64_t count, const int64_t *channels, const float *const *xs, int64_t batch, int64_t places,
-                                     float *y)
+DY_BLOCKS_INLINE void dy_blocks_join(const int32_t *channels, const float *const *xs, int64_t count, const int32_t *order,
+                                     int64_t batch, int64_t places, float *y)
 {
-    dy_blocks_table_layers->join(count, channels, xs, batch, places, y);
+    dy_blocks_table_layers->join(channels, xs, count, order, batch, places, y);
 }
 
 DY_BLOCKS_INLINE void dy_blocks_of(int64_t batch, int64_t channels, int64_t places, const float *x, float *y)

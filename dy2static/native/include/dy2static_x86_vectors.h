@@ -1,25 +1,30 @@
-/* What C has no operators for, for vectors of 16 floats with AVX-512: for dy2static_blocked.h.  These are the builtins of GCC and of
-   clang, since to read immintrin.h takes GCC a tenth of a second.
+/* What C has no operators for, for vectors of floats with AVX2 and AVX-512: for dy2static_blocked.h.  These are the builtins of GCC and
+   of clang, since to read immintrin.h takes GCC a tenth of a second.
 
    Before the include: dy2static_tiles.h, with DY_T float. */
-#ifndef DY2STATIC_AVX512_H
-#define DY2STATIC_AVX512_H
+#ifndef DY2STATIC_X86_VECTORS_H
+#define DY2STATIC_X86_VECTORS_H
+
+#if DY_BYTES >= 32
+typedef int32_t dy_lane_numbers __attribute__((vector_size(DY_BYTES)));
+#endif
+
+#if DY_BYTES == 32
+DY_INLINE dy_vector permuted(const dy_vector value, const dy_lane_numbers lanes) { return __builtin_ia32_permvarsf256(value, lanes); }
+#endif
 
 #if DY_BYTES == 64
 enum { NOT_LESS_OR_EQUAL = 0x16, AS_SET = 4 };          /* quiet: NaN raises no flag; rounding: that of the thread */
-typedef int32_t dy_lane_numbers __attribute__((vector_size(DY_BYTES)));
 
 #ifdef __clang__
 #define DY_LESSER(a, b) __builtin_ia32_minps512(a, b, AS_SET)
 #define DY_GREATER(a, b) __builtin_ia32_maxps512(a, b, AS_SET)
 #define DY_WHERE(mask, a) __builtin_ia32_selectps_512(mask, a, (dy_vector){0})
-#define DY_LOAD_WHERE(mask, from, other) __builtin_ia32_loadups512_mask((const dy_vector *)(from), other, mask)
 #define DY_PERMUTED(a, lanes) __builtin_ia32_permvarsf512(a, lanes)
 #else
 #define DY_LESSER(a, b) __builtin_ia32_minps512_mask(a, b, (dy_vector){0}, -1, AS_SET)
 #define DY_GREATER(a, b) __builtin_ia32_maxps512_mask(a, b, (dy_vector){0}, -1, AS_SET)
 #define DY_WHERE(mask, a) __builtin_ia32_movaps512_mask(a, (dy_vector){0}, mask)
-#define DY_LOAD_WHERE(mask, from, other) __builtin_ia32_loadups512_mask(from, other, mask)
 #define DY_PERMUTED(a, lanes) __builtin_shuffle(a, lanes)
 #endif
 
@@ -33,9 +38,6 @@ DY_INLINE dy_vector positive(const dy_vector value)
     const uint16_t above = __builtin_ia32_cmpps512_mask(value, (dy_vector){0}, NOT_LESS_OR_EQUAL, -1, AS_SET);
     return DY_WHERE(above, value);
 }
-
-/* The numbers of these bits; the others are not read, and are those of `other`. */
-DY_INLINE dy_vector load_where(const uint16_t bits, const DY_T *from, const dy_vector other) { return DY_LOAD_WHERE(bits, from, other); }
 
 DY_INLINE dy_vector permuted(const dy_vector value, const dy_lane_numbers lanes) { return DY_PERMUTED(value, lanes); }
 #endif
