@@ -10,8 +10,8 @@ from ..ir.types import Dynamic
 from ..lowering import host
 from ..record.builds import Build, Call, FromVariable
 from ..record.variables import EscapingVariable
-from ..runtime.host_calls import Hole, Report, StateCall, as_it_is
-from ..runtime.node import give_gradients, make_variable
+from ..runtime.host_calls import Hole, Report, StateCall, as_it_is, nothing
+from ..runtime.node import give_gradients, make_variable, settle_leaf
 from ..symbolic.values import SymbolicVariable
 
 if TYPE_CHECKING:
@@ -80,10 +80,22 @@ class Escaping:
             type(node.attrs.get("call")) is Report and not node.attrs["call"].keeps
             for node in _within(self.capture.root.nodes) if not set(record.early).isdisjoint(node.inputs))
 
+    def is_only_stored(self, variable: SymbolicVariable) -> bool:
+        """Whether nothing but stores, which happen ahead of what may fail, and reports have got hold of a Variable so far."""
+        early = set(self._records[id(variable)][1].early)
+        nodes = [node for node in _within(self.capture.root.nodes) if node.op.name == "host_call"]
+        first = next((place for place, node in enumerate(nodes) if not early.isdisjoint(node.outputs)), len(nodes))
+        return len(early) == 1 and all(isinstance(node.attrs["call"], (StateCall, Report)) for node in nodes[first:])
+
     def cut(self, variable: SymbolicVariable) -> None:
         """Let a Variable that the user can get hold of have no creator when the call is over."""
-        if self.is_known(variable):
-            self._records[id(variable)][1].connected = False
+        if not self.is_known(variable):
+            return
+        record = self._records[id(variable)][1]
+        if record.early and record.connected:
+            call = StateCall(settle_leaf, (Hole(0),), {}, nothing, "unchain")
+            self.capture.builder.add(host.host_call, record.early, {"call": call, "types": ()}, name="unchain")
+        record.connected = False
 
     def early(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""

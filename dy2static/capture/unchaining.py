@@ -59,7 +59,7 @@ class Unchaining:
         for other in reached if is_open else ():
             for sibling in _siblings(other):
                 if sibling.connected:
-                    self._check_unseen(sibling)
+                    self._check_unseen(sibling, stays=True)
                     self.open[sibling.value] = at
 
     def check(self, values: AbstractSet[Value]) -> None:
@@ -76,9 +76,11 @@ class Unchaining:
     def _refuse(self, at: Optional[Location] = None) -> None:
         self.capture.abort("unchain_backward goes through a decision on array values", at=at)
 
-    def _check_unseen(self, variable: SymbolicVariable) -> None:
+    def _check_unseen(self, variable: SymbolicVariable, stays: bool = False) -> None:
+        """stays: it keeps its creator in the graph here."""
         escaping = self.capture.escaping
-        if escaping.is_known(variable) and not escaping.is_only_reported(variable):
+        if escaping.is_known(variable) and not escaping.is_only_reported(variable) and (
+                stays or not escaping.is_only_stored(variable)):
             self.capture.abort("a Variable is unchained after a call that is not compiled, or a `raise`, could see it")
 
     def _cut(self, variable: SymbolicVariable) -> None:

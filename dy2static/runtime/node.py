@@ -50,6 +50,11 @@ def is_unconnected(node: VariableNode) -> bool:
     return "_creator_node" not in node.__dict__ and node._rank >= _FIRST_EARLY
 
 
+def settle_leaf(variable: Variable) -> None:
+    """A Variable that was to get a creator when the call is over gets none: it was unchained."""
+    variable.node._rank = 0
+
+
 def make_variables(required: Sequence[bool], *arrays: Any) -> List[Variable]:
     """The Variables that `make_variable` makes of these arrays."""
     return list(map(make_variable, arrays, required))

@@ -3,6 +3,7 @@ import copy
 import io
 import pickle
 
+import against_eager
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -352,3 +353,47 @@ def test_indices_in_range():
         with pytest.raises(IndexError):
             call(model, x, t)
     np.testing.assert_array_equal(eager.lstm.h.array, other.lstm.h.array)
+
+
+def kept_before_a_failure(compile):
+    """The state of a cell is stored ahead of an index that may be out of range, and unchained behind it."""
+    np.random.seed(0)
+    cell, kept, optimizer = L.LSTM(3, 4), chainer.Chain(), chainer.optimizers.SGD(0.1)
+    optimizer.setup(cell)
+
+    def step(x):
+        h = kept.h = cell(x)
+        rows = np.zeros(h.shape, "f")
+        rows[np.arange(len(rows)), x.array.argmax(1)] = 1
+        kept.both = [F.tanh(h), h]
+        loss = F.sum(h * rows) + F.sum(kept.both[0])
+        cell.cleargrads()
+        loss.backward()
+        optimizer.update()
+        loss.unchain_backward()
+        return loss.array
+    return compile(step), [cell, kept, optimizer]
+
+
+def test_state_stored_ahead_of_what_may_fail_is_unchained():
+    against_eager.check(kept_before_a_failure, [lambda: (variable(2, 3),)] * 4, compiled=True)
+
+
+def test_state_unchained_after_a_store_is_a_leaf():
+    held = chainer.Chain()
+
+    def step(x, place):
+        held.y = F.tanh(x)
+        rows = np.zeros(3, "f")
+        rows[place] = 1
+        loss = F.sum(held.y * rows)
+        loss.unchain_backward()
+        return loss
+    compiled = to_static(step, strict=True)
+    x = variable(3)
+    compiled(x, np.array([0, 2]))
+    F.sum(held.y * 2).backward()
+    assert held.y.creator is None and held.y.grad.tolist() == [2, 2, 2] and x.grad is None
+    with pytest.raises(IndexError):
+        compiled(x, np.array([0, 3]))
+    assert held.y.array.tolist() == np.tanh(x.array).tolist()
