@@ -119,7 +119,7 @@ class Storages:
     def __init__(self) -> None:
         self.sizes: List[Size] = []
         self.devices: List[str] = []
-        self._free: Dict[str, List[int]] = {}
+        self._free: Dict[str, Dict[Size, List[int]]] = {}      # by device and size: a long program has many pieces of few sizes
 
     def new(self, nbytes: Size, device: str = "") -> int:
         """A piece on a device that nothing has used, by its number."""
@@ -132,21 +132,22 @@ class Storages:
 
         Where only the run knows which of two is larger, neither takes the place of the other.
         """
-        free = self._free.get(device, [])
-        fitting = [piece for piece in free if not_below(self.sizes[piece], nbytes)]
-        less = [] if fitting else [piece for piece in free if not_below(nbytes, self.sizes[piece])]
+        free = self._free.get(device, {})
+        fitting = [size for size in free if not_below(size, nbytes)]
+        less = [] if fitting else [size for size in free if not_below(nbytes, size)]
         if not fitting and not less:
             return self.new(nbytes, device)
-        piece = (fitting or less)[0]
+        best = (fitting or less)[0]
         for other in (fitting or less)[1:]:
-            a, b = (self.sizes[piece], self.sizes[other]) if fitting else (self.sizes[other], self.sizes[piece])
-            if a != b and not_below(a, b):
-                piece = other
+            if not_below(best, other) if fitting else not_below(other, best):
+                best = other
+        piece = free[best].pop(0)
+        if not free[best]:
+            del free[best]
         if less:
             self.sizes[piece] = nbytes
-        free.remove(piece)
         return piece
 
     def give(self, piece: int) -> None:
         """A piece is free again."""
-        self._free.setdefault(self.devices[piece], []).append(piece)
+        self._free.setdefault(self.devices[piece], {}).setdefault(self.sizes[piece], []).append(piece)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import operator
 import sys
 import types
 import weakref
@@ -185,7 +186,8 @@ def line_in_text(code: types.CodeType, instruction: int, line: int) -> int:
 def _placed(code: types.CodeType, places: Places) -> types.CodeType:
     """The code at the user's lines, with the lines that it has as columns.  The instructions are the same."""
     table, line = bytearray(), places.lines[0]
-    for start, end, number in code.co_lines():
+    for number, ranges in itertools.groupby(code.co_lines(), operator.itemgetter(2)):     # a line has many, one after the other
+        length = sum([end - start for start, end, _ in ranges])
         if number is None:
             first = rest = b""
         else:
@@ -193,7 +195,7 @@ def _placed(code: types.CodeType, places: Places) -> types.CodeType:
             rest = b"\0\0" + column + column          # no further line, on one line, from the column to it
             first = rest if places.lines[number - 1] == line else _signed(places.lines[number - 1] - line) + rest[1:]
             line = places.lines[number - 1]
-        for left in range((end - start) // 2, 0, -8):   # an entry for each eight instructions
+        for left in range(length // 2, 0, -8):        # an entry for each eight instructions
             table.append((0xF8 if number is None else 0xF0) | min(left, 8) - 1)
             table += first
             first = rest

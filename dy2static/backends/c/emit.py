@@ -151,7 +151,7 @@ class _Walk:
 
         All of this is one moment for the memory: what follows must not write where the operands are.
         """
-        found, part = followers(self.out, fused.parts, index, fused.kept), fused.parts[index]
+        found, part = followers(self.out, fused, index), fused.parts[index]
         if found:
             assert isinstance(part, Node)
             for follower in found:

@@ -6,10 +6,11 @@ what it makes, it writes to the memory of what is made of that, element by eleme
 from __future__ import annotations
 
 import math
-from typing import Callable, Collection, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...ir.dims import is_known
 from ...ir.graph import Node, Value
+from ..loops.fuse import Run
 from ..loops.groups import Group, nodes_of
 from ..loops.ir import LoopNest
 from ..loops.layout import Place
@@ -37,25 +38,22 @@ class Follower(NamedTuple):
     joined: Sequence[str] = ()
 
 
-def followers(emitter: Emitter, order: Sequence[object], index: int, kept: Collection[Value]) -> List[Follower]:
-    """Those of the parts behind a convolution that can follow it, one after the other.
-
-    kept: values that others than these parts read.
-    """
-    node = order[index]
+def followers(emitter: Emitter, fused: Run, index: int) -> List[Follower]:
+    """Those of the parts behind a convolution that can follow it, one after the other."""
+    node = fused.parts[index]
     if not isinstance(node, Node) or node.op.name not in BEFORE or not all(map(is_known, node.outputs[0].shape)):
         return []
     (value,) = node.outputs
     made, found = {value}, []
     late: Set[Value] = set()                            # sums over images, which are there when all images are
-    for part in order[index + 1:]:
+    for part in fused.parts[index + 1:]:
         if any(emitter.place(v).base in late for inner in nodes_of(part) for v in inner.inputs):
             break
         lines = _written(emitter, part, value.shape[0], made)
         if lines is None:
             break
-        if not found and isinstance(part, Group) and value not in kept:
-            share_memory(emitter, value, part, order[index + 2:])
+        if not found and isinstance(part, Group):
+            share_memory(emitter, value, fused, index)
         follower = lines()
         if follower is None:
             break
@@ -107,12 +105,17 @@ def _stays_in_image(place: Place, images: int) -> bool:
         images == 1 or place.strides[0] == size) and all(s >= 0 for s in place.strides) and reach < size
 
 
-def share_memory(emitter: Emitter, value: Value, group: Group, later: Sequence[object]) -> None:
-    """Let a value that only this group reads be made where a value of the group goes, which is written when it has been read."""
+def share_memory(emitter: Emitter, value: Value, fused: Run, index: int) -> None:
+    """Let a value of this part that only the group behind it reads be made where a value of the group goes.
+
+    That one is written when the value has been read.
+    """
+    group = fused.parts[index + 1]
+    assert isinstance(group, Group), "the caller has looked"
+    if value in fused.kept or group.sweeps != 1 or emitter.has_memory(value) or fused.is_read_behind(value, index + 1):
+        return
     places = {v: emitter.place(v) for node in group.nodes for v in node.inputs}
-    if group.sweeps != 1 or emitter.has_memory(value) or any(
-            emitter.place(v).base is value for part in later for node in nodes_of(part) for v in node.inputs) or not all(
-            place.whole and v.shape == group.shape for v, place in places.items() if place.base is value):
+    if not all(place.whole and v.shape == group.shape for v, place in places.items() if place.base is value):
         return
     last = max(k for k, node in enumerate(group.nodes) if any(places[v].base is value for v in node.inputs))
     for node in group.nodes[last:]:

@@ -50,8 +50,7 @@ def finished_at(emitter: Emitter, fused: Run, index: int) -> Optional[Finished]:
     nest = schedule(group, emitter.place, emitter.stored, apart=apart)
     if len(nest.inner) != 2:
         return None
-    if value not in fused.kept:
-        share_memory(emitter, value, group, fused.parts[index + 2:])
+    share_memory(emitter, value, fused, index)
     return Finished(node, group, nest)
 
 

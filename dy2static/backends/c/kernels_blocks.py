@@ -11,7 +11,6 @@ from ...native import channel_blocks
 from ...native.channel_blocks import Windows
 from ...ops.channel_blocks import BLOCK
 from ..loops.fuse import Run
-from ..loops.groups import nodes_of
 from .emitter import Emitter, Rule
 
 #: Two convolutions are computed together if the result of the first has more bytes than stay in the second cache.
@@ -114,8 +113,8 @@ def pair_at(emitter: Emitter, fused: Run, index: int) -> Optional[Pair]:
     is_point = a.groups == 1 and a.kernel == a.stride == (1, 1) and a.pad == (0, 0) and not a.plain
     if not is_point or b.library() != "depthwise" or math.prod(a.spots) < _PLACES or a.batch * a.out * nbytes <= _FAR:
         return None
-    others = [emitter.place(v).base for part in fused.parts[index + 2:] for node in nodes_of(part) for v in node.inputs]
-    if value is not second.inputs[0] or value in fused.kept or emitter.has_memory(value) or value in others:
+    if value is not second.inputs[0] or value in fused.kept or emitter.has_memory(value) \
+            or fused.is_read_behind(value, index + 1):
         return None
     fitting = [c for c in range(_CHANNELS, _NEAR // nbytes + 1, BLOCK) if a.out % c == 0]
     return Pair(first, second, fitting[-1]) if fitting else None

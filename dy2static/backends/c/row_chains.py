@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_type
 from ...ir.dims import Size, is_known
@@ -67,23 +67,19 @@ def chain_at(emitter: Emitter, fused: Run, index: int) -> Optional[Chain]:
             or group.totals or weights not in group.elements or weights.type != scores.type \
             or second.attrs["transa"] or not read.whole or read.shape != shape:
         return None
-    if scores in fused.kept or emitter.has_memory(scores) or scores in _read(emitter, fused.parts[index + 2:]) \
+    if scores in fused.kept or emitter.has_memory(scores) or fused.is_read_behind(scores, index + 1) \
             or group.makes(emitter.place(second.inputs[1]).base) or not all(
             place.whole and place.shape == shape for place in _places(emitter, group) if place.base is scores):
         return None
     nest = schedule(group, emitter.place, emitter.stored)
     if sum(value.dtype.itemsize for value in nest.kept) * shape[-1] > OWN_BYTES:
         return None
-    passing = not emitter.has_memory(weights) and weights not in {*fused.kept, *_read(emitter, fused.parts[index + 3:])}
+    passing = not emitter.has_memory(weights) and weights not in fused.kept and not fused.is_read_behind(weights, index + 2)
     return Chain(first, group, second, nest, scores, weights, passing)
 
 
 def _places(emitter: Emitter, part: object) -> List[Place]:
     return [emitter.place(v) for node in nodes_of(part) for v in node.inputs]
-
-
-def _read(emitter: Emitter, parts: Sequence[object]) -> Set[Value]:
-    return {place.base for part in parts for place in _places(emitter, part)}
 
 
 def write_chain(emitter: Emitter, chain: Chain, head: Optional[Head]) -> None:

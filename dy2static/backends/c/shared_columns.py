@@ -95,8 +95,7 @@ def _in_columns(place: Place, columns: int, size: int) -> bool:
 def write_product(emitter: Emitter, found: SharedColumns, fused: Run, index: int) -> None:
     """Write the columns of the product from unit ``begin`` to ``end``."""
     node, (value,) = found.node, found.node.outputs
-    if value not in fused.kept:
-        share_memory(emitter, value, found.groups[0], fused.parts[index + 2:])
+    share_memory(emitter, value, fused, index)
     rows, columns = value.shape
     times = columns // found.units
     left, right = (matrix(emitter, v, node.attrs[turn]) for v, turn in zip(node.inputs, ("transa", "transb")))

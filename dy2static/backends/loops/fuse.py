@@ -22,12 +22,17 @@ class Run:
     """Nodes without control flow in the order in which they run.
 
     parts: groups, and nodes that stand alone.  kept: values that something besides these nodes reads.  needed: those that must
-    be in memory.
+    be in memory.  last: for each value, the last of the parts that reads of its memory.
     """
 
     parts: Tuple[object, ...]
     kept: FrozenSet[Value]
     needed: FrozenSet[Value]
+    last: Mapping[Value, int]
+
+    def is_read_behind(self, value: Value, index: int) -> bool:
+        """Whether a part behind this one reads of the memory of a value."""
+        return self.last.get(value, -1) > index
 
 
 def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collection[Optional[Node]]],
@@ -52,15 +57,16 @@ def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collecti
     grouping.sink(kept)
     if large is not None:
         grouping.separate(large)
-    return Run(tuple(grouping.order), frozenset(kept), needed_of(grouping.order, places, kept))
+    return run_of(grouping.order, places, kept)
 
 
-def needed_of(parts: Sequence[object], places: Places, kept: Collection[Value]) -> FrozenSet[Value]:
-    """The values that must be in memory: those that are kept, and those that another part reads, or one that stands alone."""
+def run_of(parts: Sequence[object], places: Places, kept: Collection[Value]) -> Run:
+    """These parts.  In memory must be values that are kept, and those that another part reads, or one that stands alone."""
     made_in = {v: index for index, part in enumerate(parts) for node in nodes_of(part) for v in node.outputs}
-    needed = set(kept)
+    needed, last = set(kept), {}
     for value, found in readers(parts).items():
         base = places.of(value).base
+        last[base] = max(last.get(base, -1), found[-1])
         if any(base in made_in and made_in[base] != part or not isinstance(parts[part], Group) for part in found):
             needed.add(base)
-    return frozenset(needed)
+    return Run(tuple(parts), frozenset(kept), frozenset(needed), last)

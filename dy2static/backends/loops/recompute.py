@@ -18,7 +18,7 @@ from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
 from ...passes.memory.min_cut import Network
-from .fuse import Run, needed_of
+from .fuse import Run, run_of
 from .groups import REDUCTIONS, Group, nodes_of
 from .layout import Place, Places, broadcast, reshaped
 
@@ -78,7 +78,7 @@ def recompute(run: Run, places: Places, at_once: Callable[[Group], int], absent:
     parts = [_with_copies(part, again[k], search) if k in again and isinstance(part, Group) else part
              for k, part in enumerate(run.parts)]
     parts = _without_dead(parts, places, run.kept)
-    made = Run(tuple(parts), run.kept, needed_of(parts, places, run.kept))
+    made = run_of(parts, places, run.kept)
     return made if _peak(made, places) <= _GROWTH * _peak(run, places) + _MORE else run
 
 
