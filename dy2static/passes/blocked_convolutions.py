@@ -23,6 +23,12 @@ def is_single(node: Node) -> bool:
     return all(isinstance(v.type, Tensor) and v.dtype == np.float32 for v in (*node.inputs, node.outputs[0]))
 
 
+def convolves_sequences(node: Node) -> bool:
+    """Whether a node is a convolution over one axis."""
+    return node.op.name == "conv" and len(node.attrs["size"]) == 1 and is_single(node) and all(
+        is_known(n) and n for v in (*node.inputs, *node.outputs) for n in v.shape)
+
+
 def fits(node: Node) -> bool:
     """Whether a node is a convolution that the kernels for blocks are for."""
     if node.op.name != "conv" or len(node.attrs["size"]) != 2:

@@ -14,9 +14,10 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ops.channel_blocks import BLOCK, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
-from .blocked_convolutions import fits, fits_transposed, is_single
+from .blocked_convolutions import convolves_sequences, fits, fits_transposed, is_single
 from .blocked_parts import Taken, gain_of, gain_of_transposed, worthwhile
 from .channel_moves import MOVES, Channels, moved, of_image
+from .sequence_images import images_of_sequences
 
 
 def block_channels(graph: Graph, layout: str = "") -> Graph:
@@ -33,16 +34,17 @@ def block_channels(graph: Graph, layout: str = "") -> Graph:
 
 def layouts(graph: Graph) -> Dict[str, Graph]:
     """The graph with its images in each of the ways that there are, the one of the estimate first: plain, in blocks, in parts."""
-    if not any(fits(node) or fits_transposed(node) for node in graph.nodes):
+    images = images_of_sequences(graph, convolves_sequences)
+    if not any(fits(node) or fits_transposed(node) for node in images.nodes):
         return {"plain": graph}
-    everything = _Blocks(graph)
+    everything = _Blocks(images)
     in_blocks = everything.rewritten()
-    chosen = worthwhile(graph, everything.taken)
+    chosen = worthwhile(images, everything.taken)
     if not chosen:
         return {"plain": graph, "blocks": in_blocks}
     if len(chosen) == len(everything.taken):
         return {"blocks": in_blocks, "plain": graph}
-    parts = _Blocks(graph, chosen, [value for one in everything.taken if not one.leaves for value in one.node.outputs
+    parts = _Blocks(images, chosen, [value for one in everything.taken if not one.leaves for value in one.node.outputs
                                     if value.ndim == 4])
     return {"parts": parts.rewritten(), "blocks": in_blocks, "plain": graph}
 
@@ -320,21 +322,21 @@ def _average_pool(work: _Blocks, node: Node) -> bool:
     if not work.is_ready(x):
         return False
     if attrs["kernel"] == x.shape[2:] and not any(attrs["pad"]) and set(attrs["size"]) == {1}:
-        return _of_whole_images(work, x, y, math.prod(attrs["kernel"]))
+        return _of_whole_images(work, x, y, "sum", math.prod(attrs["kernel"]))
     (work.blocked[y],) = work.builder.add(OPS["average_pool_blocks"], (work.in_blocks(x),), attrs)
     return True
 
 
-def _sum_or_mean(work: _Blocks, node: Node) -> bool:
-    (x,), (y,) = node.inputs, node.outputs
+def _reduction(work: _Blocks, node: Node) -> bool:
+    (x,), (y,), name = node.inputs, node.outputs, node.op.name
     if not work.is_blocked(x) or node.attrs["axis"] != (2, 3):
         return False
-    return _of_whole_images(work, x, y, math.prod(x.shape[2:]) if node.op.name == "mean" else 1)
+    return _of_whole_images(work, x, y, *("sum", math.prod(x.shape[2:])) if name == "mean" else (name, 1))
 
 
-def _of_whole_images(work: _Blocks, x: Value, y: Value, count: int) -> bool:
-    """The sum of each whole image by ``count``, which leaves as it was."""
-    found = OPS["sum"](work.in_blocks(x), axis=(2, 3))
+def _of_whole_images(work: _Blocks, x: Value, y: Value, name: str, count: int) -> bool:
+    """A reduction of each whole image by ``count``, which leaves as it was."""
+    found = OPS[name](work.in_blocks(x), axis=(2, 3))
     found = OPS["reshape"](found if count == 1 else found / float(count), shape=(x.shape[0], found.shape[1] * BLOCK))
     if x.shape[1] % BLOCK:
         found = OPS["getitem"](found, index=(slice(None), slice(0, x.shape[1])))
@@ -353,13 +355,28 @@ def _move(work: _Blocks, node: Node) -> bool:
     operands = [work.channels_of(value) for value in node.inputs]
     found = moved(node, operands)
     if found is None:
-        return False
+        return node.op.name == "getitem" and _part_of_images(work, node)
     if node.op.name == "concat" and len(operands) > 1:          # what comes from several images is not read from all of them again
         found = moved(node, [of_image(value) if len(one.images) > 1 and value.ndim == 4 else one
                              for value, one in zip(node.inputs, operands)])
     for image in dict.fromkeys(image for one in found for image in one.images):
         work.in_blocks(image)
     work.moved.update(zip(node.outputs, found))
+    return True
+
+
+def _part_of_images(work: _Blocks, node: Node) -> bool:
+    """Rows and columns of images, or images around which zeros are."""
+    (x,), (y,), index = node.inputs, node.outputs, node.attrs["index"]
+    whole = y.shape if node.op.name == "scatter_slice" else x.shape
+    if not work.is_ready(x) or x.ndim != 4 or len(index) != 4 or not all(isinstance(entry, tuple) for entry in index):
+        return False
+    if index[:2] != ((0, whole[0], 1), (0, whole[1], 1)) or not all(map(is_known, (*x.shape, *y.shape))):
+        return False
+    attrs = {**node.attrs, "index": (index[0], (0, blocks_of(whole[1]), 1), *index[2:], (0, BLOCK, 1))}
+    if "shape" in attrs:
+        attrs["shape"] = in_blocks(whole)
+    (work.blocked[y],) = work.builder.add(node.op, (work.in_blocks(x),), attrs)
     return True
 
 
@@ -371,4 +388,5 @@ _HARMLESS = frozenset("add sub mul neg relu clipped_relu leaky_relu elu maximum 
 _RULES: Mapping[str, Callable[[_Blocks, Node], bool]] = {
     "conv": _conv, "conv_transpose": _conv_transpose, "fixed_batch_norm": _fixed_batch_norm,
     "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
-    "average_pool": _average_pool, "mean": _sum_or_mean, "sum": _sum_or_mean, **{name: _move for name in MOVES}}
+    "average_pool": _average_pool, "scatter_slice": _part_of_images, **{name: _reduction for name in ("sum", "mean", "max", "min")},
+    **{name: _move for name in MOVES}}
