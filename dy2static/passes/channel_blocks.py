@@ -9,7 +9,6 @@ from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Option
 import numpy as np
 
 from ..ir.building import Builder, building
-from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ops.channel_blocks import BLOCK, blocks_of, in_blocks
@@ -17,6 +16,7 @@ from ..ops.elementwise import sqrt
 from .blocked_convolutions import convolves_sequences, fits, fits_transposed, is_single
 from .blocked_parts import Taken, gain_of, gain_of_transposed, worthwhile
 from .channel_moves import MOVES, Channels, moved, of_image
+from .place_moves import PLACES, in_places
 from .sequence_images import images_of_sequences
 
 
@@ -99,6 +99,8 @@ class _Blocks:
         rule = _RULES.get(node.op.name, _elementwise if node.op.kind == "elementwise" else None)
         if self.chosen is not None and node not in self.chosen or not is_single(node):
             rule = None
+        if rule not in (_move, _move_places, _elementwise) and any(v.ndim != 4 and v in self.blocked for v in node.inputs):
+            rule = None
         with building(self.builder):
             operands = tuple([v for v in node.inputs if self.is_ready(v) or v in self.moved])
             if rule is None or not rule(self, node):
@@ -130,15 +132,16 @@ class _Blocks:
             return
         self.plain.add(value)
         channels = self.moved[value].numbers.size if value in self.moved else value.shape[1]
-        operand = self.in_blocks(value) if value.ndim == 4 else self._put_together(self.moved[value])
+        operand = self._put_together(self.moved[value]) if value in self.moved and value.ndim != 4 else self.in_blocks(value)
         last, attrs = "from_blocks", {"channels": channels}
         if value.ndim != 4:
+            operand = self.reshaped(operand, (*operand.shape[:2], 1, math.prod(operand.shape[2:-1]), BLOCK))
             (operand,) = self.builder.add(OPS[last], (operand,), attrs)
             last, attrs = "reshape", {"shape": value.shape}
         self.builder.nodes.append(Node(OPS[last], (operand,), (value,), attrs, (), self.builder.loc))
 
     def is_blocked(self, value: Value) -> bool:
-        """Whether a value comes in blocks: an image."""
+        """Whether a value comes in blocks."""
         return value in self.sums or value in self.blocked or value in self.moved and value.ndim == 4
 
     def is_ready(self, value: Value) -> bool:
@@ -203,7 +206,7 @@ class _Blocks:
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
         """The same elements in another shape."""
-        return value if value.shape == tuple(shape) else OPS["reshape"](value, shape=tuple(shape))
+        return value if value.shape == tuple(shape) else self.builder.add(OPS["reshape"], (value,), {"shape": tuple(shape)})[0]
 
     def spread(self, value: Value, like: Value) -> Optional[Value]:
         """An operand of an elementwise op beside one in blocks; None where it would have to be turned."""
@@ -301,8 +304,8 @@ def _elementwise(work: _Blocks, node: Node) -> bool:
         return False
     if inside[0].shape[1] % BLOCK and node.op.name not in _HARMLESS:
         return False
-    operands = [work.spread(v, inside[0]) for v in node.inputs]
-    if None in operands:
+    operands = [work.spread(v, inside[0]) for v in node.inputs if v.ndim == 4 or work.is_blocked(v)]
+    if None in operands or len(operands) != len(node.inputs):
         return False
     (value,) = work.builder.add(node.op, tuple(v for v in operands if v is not None), node.attrs)
     work.blocked[node.outputs[0]] = value
@@ -347,15 +350,12 @@ def _of_whole_images(work: _Blocks, x: Value, y: Value, name: str, count: int) -
 
 
 def _move(work: _Blocks, node: Node) -> bool:
-    held = [value in work.moved or work.is_ready(value) for value in node.inputs]
-    if not any(held) or not all(is_known(n) and n for value in (*node.inputs, *node.outputs) for n in value.shape):
+    if not any(value in work.moved or work.is_ready(value) for value in node.inputs):
         return False
-    if not all(there or value.ndim == 4 for there, value in zip(held, node.inputs)):
-        return False
-    operands = [work.channels_of(value) for value in node.inputs]
-    found = moved(node, operands)
+    operands = [work.channels_of(value) for value in node.inputs if value in work.moved or value.ndim == 4]
+    found = moved(node, operands) if len(operands) == len(node.inputs) else None
     if found is None:
-        return node.op.name == "getitem" and _part_of_images(work, node)
+        return node.op.name in PLACES and _move_places(work, node)
     if node.op.name == "concat" and len(operands) > 1:          # what comes from several images is not read from all of them again
         found = moved(node, [of_image(value) if len(one.images) > 1 and value.ndim == 4 else one
                              for value, one in zip(node.inputs, operands)])
@@ -365,18 +365,11 @@ def _move(work: _Blocks, node: Node) -> bool:
     return True
 
 
-def _part_of_images(work: _Blocks, node: Node) -> bool:
-    """Rows and columns of images, or images around which zeros are."""
-    (x,), (y,), index = node.inputs, node.outputs, node.attrs["index"]
-    whole = y.shape if node.op.name == "scatter_slice" else x.shape
-    if not work.is_ready(x) or x.ndim != 4 or len(index) != 4 or not all(isinstance(entry, tuple) for entry in index):
+def _move_places(work: _Blocks, node: Node) -> bool:
+    attrs = in_places(node) if work.is_ready(node.inputs[0]) else None
+    if attrs is None:
         return False
-    if index[:2] != ((0, whole[0], 1), (0, whole[1], 1)) or not all(map(is_known, (*x.shape, *y.shape))):
-        return False
-    attrs = {**node.attrs, "index": (index[0], (0, blocks_of(whole[1]), 1), *index[2:], (0, BLOCK, 1))}
-    if "shape" in attrs:
-        attrs["shape"] = in_blocks(whole)
-    (work.blocked[y],) = work.builder.add(node.op, (work.in_blocks(x),), attrs)
+    (work.blocked[node.outputs[0]],) = work.builder.add(node.op, (work.in_blocks(node.inputs[0]),), attrs)
     return True
 
 
@@ -388,5 +381,5 @@ _HARMLESS = frozenset("add sub mul neg relu clipped_relu leaky_relu elu maximum 
 _RULES: Mapping[str, Callable[[_Blocks, Node], bool]] = {
     "conv": _conv, "conv_transpose": _conv_transpose, "fixed_batch_norm": _fixed_batch_norm,
     "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
-    "average_pool": _average_pool, "scatter_slice": _part_of_images, **{name: _reduction for name in ("sum", "mean", "max", "min")},
-    **{name: _move for name in MOVES}}
+    "average_pool": _average_pool, **{name: _reduction for name in ("sum", "mean", "max", "min")},
+    **{name: _move_places for name in PLACES}, **{name: _move for name in MOVES}}

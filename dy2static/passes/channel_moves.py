@@ -6,6 +6,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ..ir.dims import is_known
 from ..ir.graph import Node, Value
 from ..ir.template import is_window
 
@@ -35,8 +36,10 @@ def of_image(image: Value) -> Channels:
 
 def moved(node: Node, operands: Sequence[Channels]) -> Optional[List[Channels]]:
     """The channels that the results of a node hold, given those of its operands; None if it does not only move channels."""
-    first = node.inputs[0].shape
-    if any(len(v.shape) < 4 or (v.shape[0], *v.shape[-2:]) != (first[0], *first[-2:]) for v in (*node.inputs, *node.outputs)):
+    first, values = node.inputs[0].shape, (*node.inputs, *node.outputs)
+    if any(len(v.shape) < 4 or (v.shape[0], *v.shape[-2:]) != (first[0], *first[-2:]) for v in values):
+        return None
+    if not all(is_known(n) and n for v in values for n in v.shape):
         return None
     numbers = _joined(node, operands) if node.op.name == "concat" else _of_one(node, operands[0].numbers)
     if numbers is None:

@@ -60,13 +60,24 @@ def read_otherwise(x, stem, *weights):
     return h, ops.sum(swapped, axis=(1, 3)), ops.sum(apart, axis=(4,))
 
 
-def places_move(x, stem, *weights):
-    """These do not only move channels."""
+def left_as_they_are(x, stem, *weights):
+    """These move more than channels, or more than rows and columns."""
     h = conv(conv(x, stem), weights[0])
-    turned = ops.transpose(h, axes=(0, 1, 3, 2))
+    turned = ops.transpose(h, axes=(0, 2, 1, 3))
     row = ops.getitem(h, index=(slice(None), slice(0, 8), slice(0, 6)))
     first = ops.getitem(h, index=(slice(0, 1), slice(0, 4)))
     return ops.exp(turned), row, ops.reshape(h, shape=(2, 32 * 120)), ops.reshape(h, shape=(1, 64, 12, 10)), first
+
+
+def enlarged(x, stem, *weights):
+    """Each place four times, rows as columns, backwards; and what others read of arrays of more or fewer axes."""
+    h = conv(conv(x, stem), weights[0])
+    apart = ops.reshape(h, shape=(2, 32, 12, 1, 10, 1))
+    wide = ops.reshape(ops.broadcast_to(apart, shape=(2, 32, 12, 2, 10, 2)), shape=(2, 32, 24, 20))
+    turned = ops.transpose(ops.getitem(wide, index=(slice(None), slice(None), slice(None, None, -1), slice(3, 20, 2))), axes=(0, 1, 3, 2))
+    around = ops.scatter_slice(turned, index=(slice(None), slice(None), slice(1, 10), slice(2, 26)), shape=(2, 32, 11, 27))
+    rows = ops.reshape(around, shape=(2, 32, 297))
+    return conv(around, weights[0]), ops.matmul(rows, ops.transpose(rows, axes=(0, 2, 1))), ops.sum(apart, axis=(2, 4)), ops.tanh(apart)
 
 
 WIDE = (32, 32, 3, 3)
@@ -74,7 +85,8 @@ WIDE = (32, 32, 3, 3)
 
 @pytest.mark.parametrize("function, weights, joins, inside", [
     (exchange, ((16, 16, 3, 3), (16, 16, 3, 3), WIDE), 7, 4), (hierarchy, ((6, 6, 3, 3), (20, 28, 1, 1)), 5, 4),
-    (taken_apart, ((24, 27, 1, 1),), 1, 2), (read_otherwise, (WIDE,), 3, 3), (places_move, (WIDE,), 0, 2)])
+    (taken_apart, ((24, 27, 1, 1),), 1, 2), (read_otherwise, (WIDE,), 3, 3), (left_as_they_are, (WIDE,), 0, 2),
+    (enlarged, (WIDE,), 0, 3)])
 def test_channels_move_in_blocks(function, weights, joins, inside):
     stem = (22, 3, 3, 3) if function is hierarchy else STEM
     graph = build(function, X, stem, *weights, dtype="float32")
@@ -94,7 +106,7 @@ class Network(chainer.Chain):
 
     def __init__(self, r):
         super().__init__()
-        self.steps = [(r.randint(5), int(r.randint(1, 4)), int(r.randint(1, 40))) for _ in range(4)]
+        self.steps = [(r.randint(9), int(r.randint(1, 4)), int(r.randint(1, 40))) for _ in range(4)]
         with self.init_scope():
             self.stem = L.Convolution2D(3, int(r.choice([24, 32, 48])), 3, 1, 1)
             self.layers = chainer.ChainList(*[L.Convolution2D(None, int(r.choice([12, 24, 30, 32])), int(r.choice([1, 3])), pad=0)
@@ -114,8 +126,16 @@ class Network(chainer.Chain):
                 h = F.concat([h, kept * 2, h[:, ::-2]])
             elif kind == 3:
                 h = h[:, cut:] if cut < channels - 1 else h[:, ::2]
+            elif kind == 4:
+                h = F.unpooling_2d(h, groups, cover_all=False)[:, :, :places[0], 1:1 + places[1]]
+            elif kind == 5:
+                h = F.pad(h, ((0, 0), (0, 0), (groups, 0), (0, 1)), "constant")[:, :, ::-1]
+            elif kind == 6:
+                h = F.transpose(h, (0, 1, 3, 2)) * 2
+            elif kind == 7:
+                h = F.concat([h, F.broadcast_to(F.max(h, axis=(2, 3), keepdims=True), h.shape)])
             more = F.relu(layer(h))
-            h = F.concat([h[:, :, :more.shape[2], :more.shape[3]][:, :begin], more])
+            h = F.concat([h[:, :, :more.shape[2], :more.shape[3]][:, :begin], more[:, :, :h.shape[2], :h.shape[3]]])
         return F.mean(h, axis=(2, 3)), h
 
 
