@@ -287,14 +287,14 @@ def test_loops_share_what_they_can():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64", "bool"])
-@pytest.mark.parametrize("columns", [37, 133, 192])
+@pytest.mark.parametrize("columns", [9, 37, 133, 192])
 def test_extrema_of_rows_and_columns(dtype, columns):
     """The first extremum of each: zeros of both signs are equal, the first NaN is one."""
     rng = np.random.RandomState(0)
     rows = rng.randint(-3 if np.dtype(dtype).kind != "u" else 0, 4, (40, columns)).astype(dtype)
     if rows.dtype.kind == "f":
         rows[1], rows[2], rows[3], rows[4] = 0, np.inf, -np.inf, np.nan
-        rows[1, ::2], rows[5, 20], rows[6, 9], rows[7, 3:9] = -0.0, np.nan, -np.nan, np.inf
+        rows[1, ::2], rows[5, -4], rows[6, -1], rows[7, 3:9] = -0.0, np.nan, -np.nan, np.inf
         rows[8, 5:], rows[9, 7] = -np.inf, np.finfo(dtype).tiny / 4
 
     def places(x):

@@ -13,6 +13,7 @@ from ...native.failures import Refused
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
 from ...passes.interleaved_joins import interleave_joins
+from ...passes.order_of_memory import operate_in_order_of_memory
 from ...passes.whole_windows import products_of_whole_windows
 from ...runtime.clocks import Clock, NativeClock
 from ..base import Backend, Compilation, Done, Executable
@@ -37,7 +38,8 @@ class CBackend(Backend):
     is_compiled = has_native_calls = has_updates = keeps = True
     passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
         Pass(products_of_whole_windows), Pass(interleave_joins, reads=("saved",)), *TOGETHER, Pass(pretranspose),
-        Pass(with_selections), Pass(partition, reads=("saved",), is_verified=False)))     # regions read sizes that no node gives
+        Pass(operate_in_order_of_memory, reads=("saved",)), Pass(with_selections),
+        Pass(partition, reads=("saved",), is_verified=False)))                           # regions read sizes that no node gives
     inner = (REGION,)
 
     def supports(self, node: Node) -> bool:

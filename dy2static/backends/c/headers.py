@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ...native import products, team, working
-from . import draws, kernels_blocks, kernels_convolution, kernels_sorting, lists, masked_rows
+from . import draws, kernels_blocks, kernels_convolution, kernels_indexing, kernels_sorting, lists, masked_rows
 
 
 def headers(text: str, standalone: bool = False) -> str:
@@ -20,4 +20,4 @@ def headers(text: str, standalone: bool = False) -> str:
     found += '#include "dy2static_lanes.h"\n' if "DY_LANES_" in text else ""
     found += draws.HEADER if "dy_generator " in text else ""
     found += kernels_convolution.headers(text) + lists.headers(text) + kernels_sorting.headers(text)
-    return found + kernels_blocks.headers(text)
+    return found + kernels_indexing.headers(text) + kernels_blocks.headers(text)

@@ -19,6 +19,9 @@ _STEP = 1
 #: Columns whose extrema are looked for together.
 _COLUMNS = 64
 
+#: How functions are called that find extrema of rows; those of numbers are there with AVX2.
+_OF_ROWS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "b8"}
+
 
 def _around(shape: Sequence[int], axis: int) -> Tuple[int, int, int]:
     """How many elements are before an axis, along it, and behind it."""
@@ -72,36 +75,56 @@ def _in_order(node: Node) -> Tuple[str, Callable[[str], str]]:
     return type, lambda element: f"({type}){element}"
 
 
+def headers(text: str) -> str:
+    """The header that a text needs which finds extrema of rows."""
+    return '#include "dy2static_arguments.h"\n' if "dy_argmax_" in text or "dy_argmin_" in text else ""
+
+
 def _argument_of_rows(emitter: Emitter, node: Node, outer: Size, count: Size) -> None:
-    """The same along memory: the extremum of each of some columns, then the first place of the best one, and what is left over."""
+    """The same along memory, by functions for types that vectors of the CPU compare."""
     (value,), (x,) = node.outputs, node.inputs
     source, target = emitter.pointer(x), emitter.name(value) if value.ndim else None
-    (type, order), (most, better, place) = _in_order(node), _sought(node, count)
+    called = _OF_ROWS.get(x.dtype.name)
     if target is None:
         emitter.line(f"int64_t {emitter.local(value)} = 0;")
+    with loops(emitter, "a", (outer,), count * 0.3 if target and isinstance(count, int) else 0) as (o,):
+        row, reached = f"{o} * ({count}) + " if o != "0" else "", f"{target}[{o}]" if target else emitter.local(value)
+        call = f"{reached} = dy_{node.op.name}_{called}({source} + {row}0, {count});"
+        if called == "b8":
+            emitter.line(call)
+        else:
+            if called is not None:
+                for line in ("#ifdef __AVX2__", call, "#else"):
+                    emitter.line(line)
+            _argument_of_row(emitter, node, count, f"{source}[{row}", reached)
+            if called is not None:
+                emitter.line("#endif")
+    if target is None and emitter.stored(value):
+        emitter.line(f"{emitter.name(value)}[0] = {emitter.local(value)};")
+
+
+def _argument_of_row(emitter: Emitter, node: Node, count: Size, row: str, target: str) -> None:
+    """Along one row: the extremum of each of some columns, then the first place of the best one, and what is left over."""
+    (type, order), (most, better, place) = _in_order(node), _sought(node, count)
     if isinstance(count, int):
         width = next((n for n in (_COLUMNS, 32, 16) if count % n == 0), 16 if count > 16 else 1)
         many, whole = str(width), str(count // width * width)
     else:
         many, whole = f"{count} < 16 ? 1 : 16", f"{count} < 16 ? {count} : ({count}) / 16 * 16"
-    with loops(emitter, "a", (outer,), count * 0.3 if target and isinstance(count, int) else 0) as (o,):
-        row = f"{o} * ({count}) + " if o != "0" else ""
-        emitter.line(f"const int64_t many = {many}, size = {whole};")
-        _best_of_columns(emitter, node, count, "size", "many", lambda c: f"{source}[{row}{c} + j]")
-        emitter.line(f"{type} most = best[0];")
-        emitter.line(f"#pragma omp simd reduction({most}:most)")
-        emitter.line(f"for (int j = 0; j < many; ++j) most = best[j] {better} most ? best[j] : most;")
-        emitter.line(f"{place} reached = {count};")
-        emitter.line("#pragma omp simd reduction(min:reached)")
-        with block(emitter, "for (int j = 0; j < many; ++j) {"):
-            emitter.line(f"const {place} here = best[j] == most ? found[j] + j : {count};")
-            emitter.line("reached = here < reached ? here : reached;")
-        with block(emitter, f"for ({place} c = size; c < {count}; ++c) {{"):
-            emitter.line(f"const {type} item = {order(f'{source}[{row}c]')};")
-            emitter.line(f"if (item {better} most) {{ most = item; reached = c; }}")
-        emitter.line(f"{target}[{o}] = reached;" if target else f"{emitter.local(value)} = reached;")
-    if target is None and emitter.stored(value):
-        emitter.line(f"{emitter.name(value)}[0] = {emitter.local(value)};")
+    emitter.line(f"const int64_t many = {many}, size = {whole};")
+    _best_of_columns(emitter, node, count, "size", "many", lambda c: f"{row}{c} + j]")
+    emitter.line(f"{type} most = best[0];")
+    emitter.line(f"#pragma omp simd reduction({most}:most)")
+    emitter.line(f"for (int j = 0; j < many; ++j) most = best[j] {better} most ? best[j] : most;")
+    emitter.line(f"{place} reached = {count};")
+    emitter.line("#pragma omp simd reduction(min:reached)")
+    with block(emitter, "for (int j = 0; j < many; ++j) {"):
+        emitter.line(f"const {place} here = best[j] == most ? found[j] + j : {count};")
+        emitter.line("reached = here < reached ? here : reached;")
+    with block(emitter, f"for ({place} c = size; c < {count}; ++c) {{"):
+        emitter.line(f"const {type} item = {order(f'{row}c]')};")
+        emitter.line(f"if (item {better} most) {{ most = item; reached = c; }}")
+    emitter.line(f"{target} = reached;")
 
 
 def _argument_of_columns(emitter: Emitter, node: Node, sizes: Tuple[Size, Size, Size]) -> None:
