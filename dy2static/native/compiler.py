@@ -263,6 +263,12 @@ class Build:
             _queued.pop(0).ready()
         return True
 
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a compiler of this process works for it."""
+        process = self._process
+        return process is not None and not process.is_over()
+
     def stop(self) -> None:
         """Stop the compiler, if one runs for this process."""
         process, draft = self._process, self._draft
@@ -293,6 +299,11 @@ def _stop() -> None:
     _queued.clear()
     for making in list(_running):
         making.stop()
+
+
+def are_busy() -> bool:
+    """Whether the compilers of this process leave no processor free besides the one that the process itself needs."""
+    return sum([making.is_compiling for making in list(_running)]) >= max(1, cpus.cores() - 1)
 
 
 def built() -> Tuple[library.Library, ...]:

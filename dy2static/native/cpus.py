@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 from typing import Dict
 
@@ -12,6 +13,11 @@ _LEVELS = {"x86-64": "sse2", "x86-64-v2": "ssse3 sse4_2 popcnt", "x86-64-v3": "a
            "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl"}
 _CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags",
                "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features")
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def has_long_vectors() -> bool:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from typing import Optional
 
 from .. import config
-from . import compiler, library
+from . import compiler, cpus, library
 
 HEADER = "dy2static_shares.h"
 _TEXT = '#include "dy2static_team.h"\n'
@@ -24,7 +23,7 @@ def wanted() -> int:
 
     Unless the first one says so, not more than there are cores for this process: they would wait for each other.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = cpus.cores()
     return int(config.THREADS.value) or min(config.openmp_threads() or cores, cores)
 
 

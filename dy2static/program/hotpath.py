@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -15,12 +16,14 @@ from chainer.variable import Parameter, Variable, VariableNode
 
 from .. import config
 from ..errors import BackendError
-from ..native import hotpath
+from ..native import compiler, hotpath
 from ..native.failures import Refused
 from ..runtime import array_writes, backprop, definitions, guard_tests, node, stores, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
 
 _SECONDS = 0.2              # so long after the first native program: a first call is not to wait for a compiler twice
+_MOST_SECONDS = 5.0         # so long it waits at most for compilers that programs wait for
+_GLANCE = 0.05              # between two looks at these
 _waiting: List[threading.Timer] = []
 _replaced: List[Tuple[Dict, Any, Callable]] = []
 _early: List[weakref.ref] = []
@@ -56,10 +59,18 @@ def prepare() -> None:
     if kept or not config.BACKGROUND.value:
         start()
     else:
-        timer = threading.Timer(_SECONDS, start)
+        timer = threading.Timer(_SECONDS, _start_beside)
         timer.daemon = True
         _waiting.append(timer)                          # another thread may have come here at the same time: then there are two
         timer.start()
+
+
+def _start_beside() -> None:
+    """`start` as soon as the compilers that programs wait for leave a processor free."""
+    until = time.monotonic() + _MOST_SECONDS
+    while compiler.are_busy() and time.monotonic() < until:
+        time.sleep(_GLANCE)
+    start()
 
 
 def is_coming() -> bool:

@@ -3,6 +3,7 @@ import gc
 import sys
 import threading
 import weakref
+from types import SimpleNamespace
 
 import chainer
 import chainer.functions as F
@@ -469,6 +470,21 @@ def test_two_threads_make_the_first_native_program(coming, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(hotpath._waiting) == 2 and all(timer.is_alive() for timer in hotpath._waiting)
+
+
+@pytest.mark.parametrize("cores, running, is_waiting", [(2, 1, True), (2, 0, False), (4, 2, False), (4, 3, True), (1, 0, False)])
+def test_the_functions_come_after_what_programs_wait_for(monkeypatch, cores, running, is_waiting):
+    """On two cores, the compilers of the products, of the program and of these functions took the core from the program itself."""
+    builds, begun, clock = [SimpleNamespace(is_compiling=True)] * running, [], iter(range(100))
+    monkeypatch.setattr(compiler.cpus, "cores", lambda: cores)
+    monkeypatch.setattr(compiler, "_running", builds)
+    monkeypatch.setattr(hotpath, "start", lambda: begun.append(len(builds)))
+    monkeypatch.setattr(hotpath, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda seconds: builds.clear()))
+    hotpath._start_beside()
+    assert begun == [0 if is_waiting else running]
+    monkeypatch.setattr(compiler, "are_busy", lambda: True)             # and it does not wait for good
+    hotpath._start_beside()
+    assert len(begun) == 2 and next(clock) > hotpath._MOST_SECONDS
 
 
 def test_calls_that_wait_for_native_code_wait_for_the_functions(coming):
