@@ -142,6 +142,9 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
                 continue
             is_final = fixed is None or getattr(error, "again", False) or getattr(error, "final", False)
             more = frozenset() if is_final else capture.deciding.paths() - learned.loose
+            if learned.note_sizes(capture.deciding.numbers_of(more)):
+                failed = error
+                continue
             if not more:
                 raise
             known, failed = known | more, error

@@ -123,6 +123,11 @@ class DecidingContents:
                 return found
         return set()
 
+    def numbers_of(self, paths: Set[Tuple]) -> Sequence[Tuple]:
+        """The paths of the numbers by themselves, and in expressions, among what `paths` gave."""
+        found: Set[Tuple] = set().union(*map(paths_of, paths))
+        return [source.path() for _, source in self.capture.inputs.named if with_siblings(source.path()) in found]
+
     def _origins(self) -> Dict[Value, Optional[FrozenSet[Tuple]]]:
         """By value, the paths of all that it is made of; None where that is something else than arrays and numbers to be fixed."""
         found: Dict[Value, Optional[FrozenSet[Tuple]]] = {

@@ -34,7 +34,7 @@ def drawn_type(capture: Capture, name: str, args: Tuple, kwargs: Mapping[str, An
     is_array = type(source) is SymbolicArray and not source.is_scalar
     if is_array and (name == "permutation" or source.ndim != 1) or not (is_array or _is_whole(source)):
         return None
-    count = _count(capture, size)
+    count = count_of(capture, size)
     return None if count is None else Tensor((count,), source.dtype if is_array else np.dtype(int))
 
 
@@ -44,7 +44,7 @@ def _is_whole(number: Any) -> bool:
     return type(number) is int or isinstance(number, Dim) or type(number) is SymbolicScalar and number.kind == "py_int"
 
 
-def _count(capture: Capture, number: Any) -> Any:
+def count_of(capture: Capture, number: Any) -> Any:
     """A number as a size that is not below zero; None for what is no whole number."""
     if not _is_whole(number):
         return None

@@ -24,6 +24,7 @@ from ..symbolic.size_trials import fitted_types, tried_with
 from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
 from ..symbolic.views import arrays_in
 from ..threads.quiet import quiet
+from .drawn_ranges import drawn_of_range
 from .drawn_sizes import drawn_type
 from .value_enumeration import MOST_VALUES
 
@@ -75,6 +76,10 @@ class Draws:
         if name == "choice" and generator is random.Random and _are_objects(args, kwargs):
             # the generator draws the place of the item
             return self.capture.callee(operator.getitem)(args[0], self.draw(function, generator, range(len(args[0]))))
+        if name in _CHOOSING and generator is random.Random:
+            drawn = drawn_of_range(self.capture, name, function, args, kwargs)
+            if drawn is not NotImplemented:
+                return drawn
         if name in _CHOOSING and generator is random.Random and args and not _are_numbers(args[0]):
             self.capture.abort(f"`random.{name}` draws from items that are not numbers of one type",
                                hint="draw them outside of the compiled function, or draw positions: `random.sample(range(n), k)`")

@@ -10,6 +10,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, S
 from ..input_spec import Axis
 from ..ir.dims import Dim, Size, as_multiple
 from ..ir.size_symbols import FREE, rest_of
+from ..record.paths import is_of_size
 from .ragged_lists import Member
 
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.
@@ -113,6 +114,7 @@ class FreeSizes:
 
     seen: the shape of every array met, by its path.  free: the axes that are free, and their sizes.
     restricted: axes that cannot have any size: those of the history, and of this capture.
+    near: by symbol, a number above which something may fail that cannot fail otherwise.
     wanted: axes that are free as soon as there is a call; dynamic: whether others are when their sizes have differed.
     members: the sequences in lists, by their paths (`sequences_in`): that their lengths differ from one another shows that they
     will differ from call to call.
@@ -126,6 +128,7 @@ class FreeSizes:
         self.restricted = history.restricted.joined(restricted or Restrictions())
         self.seen: Dict[Tuple, Tuple[int, ...]] = {}
         self.free: Dict[Axis, Any] = {}
+        self.near: Dict[str, int] = {}
         self.members = members or {}
         self._symbols: Dict[Any, Dict[int, int]] = {}       # free sizes, and their numbers capture by capture
         self._lists: Dict[Any, Any] = {}                    # of which sequence of lists they are the length
@@ -155,7 +158,7 @@ class FreeSizes:
 
     def _size(self, path: Tuple, axis: int, sizes: Dict[int, int]) -> Size:
         member = self._member(path, axis)
-        varies = len(set(sizes.values())) > _MOST_SIZES or member is not None
+        varies = len(set(sizes.values())) > _MOST_SIZES or member is not None or is_of_size(path)
         least = 2 if member is None else max(min(2, *member.lengths, self.history.families.get(member.family, 2)), 1)
         is_free = (self.dynamic and varies or (path, axis) in self.wanted) and (path, axis) not in self.restricted.fixed
         if not is_free or not least <= sizes[_NOW] <= self.restricted.limits.get((path, axis), sizes[_NOW]):
@@ -213,7 +216,7 @@ class FreeSizes:
         if axes:
             restricted.apart |= axes
             return
-        limits = self.new_limits(getattr(error, "limits", {}))
+        limits = self.new_limits({**self.near, **getattr(error, "limits", {})})
         if limits:
             restricted.limits = {**restricted.limits, **limits}
             return

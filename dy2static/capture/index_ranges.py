@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.devices import is_gpu
 from ..ir.dims import Dim
 from ..ir.graph import Node, Value
-from ..ir.size_bounds import not_below
+from ..ir.size_bounds import limits_in, maximum, not_below
 from ..ir.template import AT, is_window
 from ..ir.types import Tensor
 from ..record.guards import IndicesInRange
@@ -100,8 +100,12 @@ class IndexRanges:
             return False                                # a mask
         count, bounds = self._below(place), self.capture.number_bounds.of_whole(place)
         count = self._choices(place) if count is None else count
-        return count is not None and not_below(size, count) or \
-            bounds is not None and not_below(size, bounds[1] + 1) and not_below(size, -bounds[0])
+        if count is not None and not_below(size, count) or \
+                bounds is not None and not_below(size, bounds[1] + 1) and not_below(size, -bounds[0]):
+            return True
+        if isinstance(count, Dim) and type(size) is int:
+            self.capture.free_sizes.near.update(limits_in([maximum(count, size)]))
+        return False
 
     def _choices(self, number: Value) -> Any:
         """The number of elements among which these are places of largest or least ones, or of all in an order; None for others."""

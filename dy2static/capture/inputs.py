@@ -14,13 +14,15 @@ from ..ir.graph import Value
 from ..ir.types import Dynamic, List, Scalar, Tensor, python_scalar, type_of
 from ..record.guards import ArrayMatch, TypeMatch, VariableMatch
 from ..record.inputs import ArrayInput, Input, ListInput, NumberInput, ObjectInput, VariableInput
-from ..record.paths import Attribute, Source
+from ..record.paths import ArrayOfSize, Attribute, Source
 from ..runtime.devices import COMPILED
+from ..runtime.list_arrays import MOST_ELEMENTS, array_of_size
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.list_items import KINDS, Items, made_of
 from ..symbolic.list_lengths import Length
 from ..symbolic.lists import StagedList
+from ..symbolic.sizes import sizes
 from ..symbolic.uninitialized import UninitializedParameter
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
 
@@ -97,6 +99,22 @@ class Inputs:
     def length(self, source: Source, length: int) -> Size:
         """The length of a list of the user's: a symbol where it differs from call to call.  source: of the length."""
         return self.capture.free_sizes.shape(source, (length,))[0]
+
+    def size(self, source: Source, real: int, is_size: bool) -> Optional[Size]:
+        """A number of the user's that changes from call to call as a size; None where it is none.
+
+        is_size: whether Python has needed the number itself, so that there would be a program for each.
+        """
+        if not is_size or not 2 <= real <= MOST_ELEMENTS:
+            return None
+        source = self.capture.heap.source(ArrayOfSize, source)
+        shape = self.capture.free_sizes.shape(source, (real,))
+        if type(shape[0]) is int:
+            return None
+        made = array_of_size(real)
+        self.capture.heap.guard(ArrayMatch(source, shape, made.dtype))
+        self._add(ArrayInput, Tensor(shape, made.dtype), source)
+        return sizes(self.capture, shape)[0]
 
     def list_of_elements(self, source: Source, array: SymbolicArray, arrays: Callable[[Optional[str]], Any], kind: type,
                          more: Sequence[Any]) -> StagedList:

@@ -34,6 +34,9 @@ class Inputs(Protocol):
     def length(self, source: Source, length: int) -> Size:
         """The length of a list of the user's: a symbol where it differs from call to call."""
 
+    def size(self, source: Source, real: int, is_size: bool) -> Optional[Size]:
+        """A number of the user's that changes from call to call as a size; None where it is none."""
+
     def list_of_elements(self, source: Source, array: SymbolicArray, arrays: Callable[[Optional[str]], Any], kind: type,
                          more: Sequence[Any]) -> StagedList:
         """The items of a list of the user's, which are of one type, and more, as a new list of the graph.

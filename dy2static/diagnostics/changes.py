@@ -37,6 +37,7 @@ from ..record.paths import (
     joined,
     of_argument,
     place_of_expression,
+    size_path,
     with_siblings,
 )
 from ..runtime.program import Program
@@ -145,6 +146,15 @@ class Varying(set):
                 self._add(path, kind)
             if together != path and len(members) >= _FAMILY:
                 self._add(together, kind)
+
+    def note_sizes(self, paths: Sequence[Tuple]) -> bool:
+        """Note that Python needs the numbers at the ends of these paths, which have changed; False if that is known.
+
+        Items of sequences are no sizes.
+        """
+        new = {size_path(path) for path in paths if family(path) == path} - self
+        self.update(new)
+        return bool(new)
 
     def _add(self, path: Tuple, kind: type) -> None:
         is_text = kind not in (int, float)

@@ -24,7 +24,7 @@ from ..record.guards import (
     LengthMatch,
     SameObject,
 )
-from ..record.paths import Argument, Source, follow
+from ..record.paths import Argument, Source, follow, paths_of, place_of_expression
 from ..runtime.cache import Cache, nearest, reason_of
 from ..runtime.list_arrays import array_of_list
 from ..runtime.program import Program
@@ -72,6 +72,7 @@ class Lookup:
                        for each in (guard.broken(at) if isinstance(guard, DistinctObjects) else [guard])]
             others = [guard for guard in changed if not _may_be_input(guard, at)]
             self.varying.note_places([_kind_of_item(guard, at) for guard in others], program.recipe.outcome.named)
+            self._note_sizes([guard for guard in guards if isinstance(guard, ExpressionMatch)], program, at)
             if not others:
                 self.varying.note(changed)
             else:
@@ -81,6 +82,15 @@ class Lookup:
                                                    type(g.expected) in (int, float)]])
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
+
+    def _note_sizes(self, guards: Sequence[ExpressionMatch], program: Program, at: Callable[[Source], Any]) -> None:
+        """Note which whole numbers others have come for where Python needed them: they may be sizes."""
+        named = program.recipe.outcome.named
+        for guard in guards:
+            if type(guard.expected) is int:
+                needed = paths_of(place_of_expression(guard.text, named))
+                self.varying.note_sizes([source.path() for _, source in named
+                                         if source.path() in needed and type(at(source)) is int])
 
     def _note_lengths(self, program: Program, at: Callable[[Source], Any]) -> None:
         """Note which lists have other lengths now.  A diagnosis ends at the first of them."""

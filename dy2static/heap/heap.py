@@ -29,6 +29,7 @@ from ..record.paths import (
     Sources,
     contents_path,
     family,
+    size_path,
     stands_for,
     with_siblings,
 )
@@ -254,6 +255,10 @@ class Heap:
             self.guard(TypeMatch(source, type(real)))
             if type(real) is float:
                 self._floats.append(source)
+            elif source not in self.counts:
+                size = self.capture.inputs.size(source, real, size_path(source.path()) in self.varying)
+                if size is not None:
+                    return size
             return self.capture.inputs.number(source, real, _NUMBERS[type(real)])
         self.guard(EqualsMatch(source, real))
         return real

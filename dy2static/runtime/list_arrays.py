@@ -1,4 +1,4 @@
-"""Arrays of lists of numbers, and of arrays of one shape, as `np.array` makes them."""
+"""Arrays of lists of numbers, and of arrays of one shape, as `np.array` makes them; and such that have a number as their size."""
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence
@@ -12,6 +12,17 @@ _NUMBERS = frozenset((bool, int, float, np.bool_, np.int32, np.int64, np.float32
 
 #: A list of more arrays is a memory of which a call reads a few: they are not copied at every call.
 _MOST_ARRAYS = 1024
+
+
+#: No larger number is taken to be a size.
+MOST_ELEMENTS = 1 << 16
+
+
+def array_of_size(number: int) -> np.ndarray:
+    """An array of so many elements, whatever they are.  Raises ValueError where the number is no size."""
+    if number > MOST_ELEMENTS:
+        raise ValueError(f"{number} is too large for a size")
+    return np.empty(number, np.bool_)
 
 
 def array_of_list(items: Any, dtype: Optional[str]) -> Optional[np.ndarray]:

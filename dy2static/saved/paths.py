@@ -16,6 +16,7 @@ from ..record.paths import (
     SAVED_STEPS,
     Argument,
     ArrayOfList,
+    ArrayOfSize,
     Attribute,
     CellContents,
     ClassNamespace,
@@ -39,7 +40,7 @@ ARGUMENTS = "the arguments of a saved model are arrays, Variables, numbers, text
 OUTSIDE = "_outside"
 
 #: Steps behind an argument of the caller's.
-_OF_ARGUMENTS = (Item, Attribute, Length, ArrayOfList)
+_OF_ARGUMENTS = (Item, Attribute, Length, ArrayOfList, ArrayOfSize)
 
 #: What the hooks of a Link are called in a file, where they are no hooks any more, but state of the programs.
 HOOKS = "_hooks"

@@ -26,6 +26,14 @@ from .sizes import sizes
 _WRITING, _UNREADABLE = named("changes", numpy_facts.METHODS), numpy_facts.HIDDEN
 
 
+def as_index(key: Any) -> Any:
+    """Arrays for lists of whole numbers of which only the run knows how many there are; anything else as it is."""
+    if type(key) is tuple:
+        return tuple(map(as_index, key))
+    items = getattr(key, "symbolic", None) if isinstance(key, list) else None
+    return key if items is None or items.kind != "py_int" or items.arrays is None else items.arrays(None)
+
+
 class SymbolicArray:
     """An ndarray (or NumPy scalar, by its type) of a graph: knows shape and dtype, not contents.
 
@@ -139,7 +147,7 @@ class SymbolicArray:
         return Elements(self, operator.index(self.shape[0]), self.__getitem__)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.capture.numpy.call(operator.getitem, (self, key), {})
+        return self.capture.numpy.call(operator.getitem, (self, as_index(key)), {})
 
     def __round__(self, *digits: Any) -> Any:
         return self.capture.numpy.call(round, (self, *digits), {})

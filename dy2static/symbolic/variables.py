@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import chainer
+import chainer.functions as F
 import numpy as np
 from chainer._backend import Device
 from chainer.backends import cuda
@@ -15,7 +16,7 @@ from ..ir.devices import is_gpu
 from ..ir.graph import Value
 from ..record.paths import Attribute
 from ..runtime.devices import array_module, chainer_device, current_device, device_named
-from .arrays import SymbolicArray
+from .arrays import SymbolicArray, as_index
 from .own_attributes import assign_own, read_own
 
 
@@ -42,6 +43,9 @@ class SymbolicVariable(chainer.Variable):
     def value(self) -> Value:
         """The contents of its array now."""
         return self._data[0].now()
+
+    def __getitem__(self, slices: Any) -> Any:
+        return F.get_item(self, as_index(slices))       # Chainer looks at the items of a list
 
     def __getattr__(self, name: str) -> Any:
         return read_own(self, name)

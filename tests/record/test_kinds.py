@@ -139,6 +139,7 @@ STEPS = {
     paths.CellContents: (SELF, None, "x0.cell_contents", "argument 0"),
     paths.Length: (LIST, None, "len(x0_xs)", "len(argument 0.xs)"),
     paths.ArrayOfList: (LIST, "<i4", "array_of_list(x0_xs, '<i4')", "array(argument 0.xs)"),
+    paths.ArrayOfSize: (LIST, None, "array_of_size(x0_xs)", "argument 0.xs"),
     paths.RuleState: (SELF, None, "state_of(x0)", "argument 0.update_rule.state"),
     paths.Referent: (SELF, None, "x0()", "argument 0()"),
     paths.Implementation: (SELF, int, "x0(kind)", "the implementation for int"),

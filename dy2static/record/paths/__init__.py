@@ -8,10 +8,12 @@ from .forms import (
     contents_path,
     expression_path,
     family,
+    is_of_size,
     joined,
     of_argument,
     paths_of,
     place_of_expression,
+    size_path,
     stands_for,
     with_siblings,
 )
@@ -19,6 +21,7 @@ from .steps import (
     SAVED_STEPS,
     Argument,
     ArrayOfList,
+    ArrayOfSize,
     Attribute,
     BareItems,
     CellContents,
@@ -37,10 +40,10 @@ from .steps import (
 )
 
 __all__ = [
-    "SAVED_STEPS", "Argument", "ArrayOfList", "Attribute", "BareItems", "CellContents", "ClassNamespace", "Constant", "GuardWriter",
-    "Implementation", "InstanceDict", "Item", "Keyword", "Length", "Namespace", "Referent", "RuleState", "Shown", "Slots", "Source",
-    "Sources", "TableWriter", "contents_path", "expression_path", "family", "follow", "joined", "of_argument", "paths_of",
-    "place_of_expression", "shown_by", "stands_for", "with_siblings"]
+    "SAVED_STEPS", "Argument", "ArrayOfList", "ArrayOfSize", "Attribute", "BareItems", "CellContents", "ClassNamespace", "Constant",
+    "GuardWriter", "Implementation", "InstanceDict", "Item", "Keyword", "Length", "Namespace", "Referent", "RuleState", "Shown",
+    "Slots", "Source", "Sources", "TableWriter", "contents_path", "expression_path", "family", "follow", "is_of_size", "joined",
+    "of_argument", "paths_of", "place_of_expression", "shown_by", "size_path", "stands_for", "with_siblings"]
 
 
 class Sources:

@@ -5,7 +5,7 @@ import re
 from typing import Callable, FrozenSet, Iterable, Mapping, Optional, Tuple
 
 from .base import Source
-from .steps import Argument, Item
+from .steps import Argument, ArrayOfSize, Item
 
 _NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
 
@@ -18,6 +18,16 @@ def with_siblings(path: Tuple) -> Tuple:
 def contents_path(path: Tuple) -> Tuple:
     """What stands among paths for all that a list at the end of a path holds, however much that is."""
     return ("contents", None, *path)
+
+
+def size_path(path: Tuple) -> Tuple:
+    """What stands among paths for a number as a size of arrays."""
+    return (ArrayOfSize.word, None, *path)
+
+
+def is_of_size(path: Tuple) -> bool:
+    """Whether a path is that of a number as a size of arrays."""
+    return bool(path[0] == ArrayOfSize.word)
 
 
 def expression_path(text: str, named: Iterable[Tuple[str, Source]]) -> Tuple:

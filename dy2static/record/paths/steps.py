@@ -10,7 +10,7 @@ from chainer import Parameter, Variable
 
 from ...runtime.bare_items import bare_items
 from ...runtime.guard_tests import has_plain_dict
-from ...runtime.list_arrays import array_of_list
+from ...runtime.list_arrays import array_of_list, array_of_size
 from ...runtime.rule_states import state_of
 from ...runtime.slots import ClassView, SlotsView
 from .base import GuardWriter, Namespace, Source, TableWriter
@@ -296,6 +296,21 @@ class ArrayOfList(Source):
         return array_of_list(parent, self.key)
 
 
+class ArrayOfSize(Source):
+    """An array of as many elements as a number says, so that its size is that number; an error where the number is no size."""
+
+    __slots__ = ()
+    word = saved = "elements"
+    words = "{}"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(array_of_size, 'array_of_size')}({parent})"
+
+    def read(self, parent: Any) -> Any:
+        return array_of_size(parent)
+
+
 class Referent(Source):
     """What a weak reference refers to."""
 
@@ -325,4 +340,4 @@ class Implementation(Source):
 
 #: The steps that files may have, behind the first, by what they call them.
 SAVED_STEPS: Dict[str, Type[Source]] = {
-    step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length, ArrayOfList)}
+    step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length, ArrayOfList, ArrayOfSize)}
