@@ -220,6 +220,10 @@ class FreeSizes:
         if limits:
             restricted.limits = {**restricted.limits, **limits}
             return
+        numbers = set() if getattr(error, "sizes", ()) else {axis for axis in self.free if is_of_size(axis[0])}
+        if numbers:                                     # no other of these would do
+            restricted.fixed |= numbers
+            return
         axes = self.needed(getattr(error, "sizes", ()))
         is_number_needed |= not getattr(error, "sizes", ()) and not axes.isdisjoint(self.restricted.apart)
         restricted.raised |= axes
