@@ -24,11 +24,12 @@ class Sizes:
 
     def __init__(self, graph: Graph):
         self.known = {value.type.symbol for value in graph.inputs if isinstance(value.type, Extent)}
-        nodes = [node for node in graph.walk() if node.op.name != "dimension"]
-        self.unchecked = {dim for node in nodes for dim in dims_of(node)}
+        sizes = {node: tuple(dims_of(node)) for node in graph.walk()}
+        nodes = [node for node, dims in sizes.items() if dims and node.op.name != "dimension"]
+        self.unchecked = {dim for node in nodes for dim in sizes[node]}
         self._places = {dim for node in nodes for dim in dims_in(node.attrs.get("index"))} - {
             dim for node in nodes for dim in dims_of(replace(node, attrs={**node.attrs, "index": None}))}
-        self.made = sorted({symbol for node in graph.walk() for dim in dims_of(node) for symbol in dim.symbols} - self.known)
+        self.made = sorted({symbol for dims in sizes.values() for dim in dims for symbol in dim.symbols} - self.known)
 
     def known_by(self, *symbols: str) -> List[str]:
         """Tests for sizes that are too small, of those that get their numbers when these symbols have theirs."""
