@@ -59,7 +59,10 @@ def merged(node: Node, name: str, part: str) -> str:
 def combined(node: Node, target: str, operand: str) -> str:
     """One element more for an accumulator in memory."""
     op = node.op.name
-    if op in ("sum", "prod", "any", "all"):
+    if op in ("any", "all"):
+        # of bytes: compilers widen bools to ints, and take several times as long
+        return f"*(uint8_t *)&{target} {COMBINE[op]}= ({operand} != 0);"
+    if op in ("sum", "prod"):
         return accumulated(node, target, operand)
     sign = ">" if op == "max" else "<"
     unordered = f" || {operand} != {operand}" if sees_nan(node) else ""
