@@ -185,17 +185,33 @@ def _as_value(operand: Any, peers: List[Value]) -> Value:
     """A number or array as a value that fits the operands next to it."""
     if isinstance(operand, Value):
         return operand
-    if isinstance(operand, Dim):
-        raise InternalError(f"the size {operand} cannot be an operand; use the `size` op")
+    if _stands_for_array(operand):
+        return OPS["stop_gradient"](operand.now())
     if peers and all(isinstance(peer.type, Scalar) for peer in peers) and not isinstance(operand, np.ndarray):
-        return OPS["py_constant"](value=operand)
+        return OPS["dimension"](size=operand) if isinstance(operand, Dim) else OPS["py_constant"](value=operand)
     if isinstance(operand, (np.ndarray, np.generic)) and not np.isscalar(operand):
         return constant(operand)
     dtypes = sorted((peer.dtype for peer in peers), key=lambda dtype: dtype.kind == "b")    # a mask says nothing
+    is_size, beside_floats = isinstance(operand, Dim), bool(dtypes) and dtypes[0].kind == "f"
+    if beside_floats and (is_size or _stands_for_number(operand)):
+        number = OPS["dimension"](size=operand) if is_size else operand.value
+        return OPS["scalar_to_tensor"](number, dtype=dtypes[0])
+    if is_size:
+        raise InternalError(f"the size {operand} is an operand beside arrays that are not of floats; use the op `dimension`")
     return constant(operand, dtypes[0] if dtypes else None)
 
 
 _PLAIN = frozenset((bool, int, float))
+
+
+def _stands_for_array(item: Any) -> bool:
+    """Whether this is an array of a capture, in which no gradient goes on."""
+    return hasattr(item, "now") and isinstance(getattr(item, "type", None), Tensor)
+
+
+def _stands_for_number(item: Any) -> bool:
+    """Whether this is a number of a capture that differs from call to call."""
+    return type(item) not in _PLAIN and isinstance(item, (int, float)) and hasattr(item, "fix")
 
 
 def _emit(op: OpDef, inputs: Tuple[Any, ...], attrs: Mapping[str, Any]) -> Any:
@@ -211,7 +227,7 @@ def _as_known(item: Any) -> Any:
     """An attribute; what stands for a number in it becomes the number, on which the capture relies from then on."""
     if type(item) is tuple:
         return tuple(map(_as_known, item))
-    return item.fix() if type(item) not in _PLAIN and isinstance(item, (int, float)) and hasattr(item, "fix") else item
+    return item.fix() if _stands_for_number(item) else item
 
 
 _op._EMITTER[0] = _emit

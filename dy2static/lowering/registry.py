@@ -135,7 +135,7 @@ def has_scipy() -> bool:
 
 
 def is_number(attribute: Any) -> bool:
-    """Whether the attribute is a number known now."""
+    """Whether the attribute is a number; it may differ from call to call: `varies`."""
     return isinstance(attribute, (int, float, np.number, np.bool_))
 
 

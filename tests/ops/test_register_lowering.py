@@ -115,6 +115,52 @@ def test_second_gradients():
     check(make, [lambda: (variable(3, 4, dtype="d"), variable(3, 4, seed=1, dtype="d"))], compiled=True)
 
 
+@pytest.mark.parametrize("form", [lambda x, beta: x * ops.sigmoid(x * beta), lambda x, beta: x * ops.sigmoid(ops.mul(beta, x))],
+                         ids=["operators", "ops"])
+def test_numbers_that_change_are_inputs(form):
+    Swish, *_ = classes()
+    dy2static.register_lowering(Swish)(lambda node, x: form(x, node.beta))
+
+    def f(x, beta):
+        return Swish(beta).apply((x,))[0] * beta
+    compiled = to_static(f)
+    for beta in (0.5, 1.5, -2.0, 3.0, 1e-3):
+        x, y = (variable(4, 3) for _ in range(2))
+        results = [function(x, beta) for function, x in ((f, x), (compiled, y))]
+        gradients = [chainer.grad([F.sum(result)], [x]) for result, x in zip(results, (x, y))]
+        for eager, found in (results, [part for part, in gradients]):
+            np.testing.assert_allclose(found.array, eager.array, rtol=1e-4, atol=1e-6)
+    assert compiled.stats()["captures"] == 2
+
+
+@pytest.mark.parametrize("by", [
+    lambda x, y: y.array, lambda x, y: x.array, lambda x, y: float(x.array.sum()), lambda x, y: len(x),
+    lambda x, y: 1.0 / len(x)], ids=["array", "own array", "number of the run", "size", "number of a size"])
+def test_attributes_of_each_kind_are_operands(by):
+    """Eager mode takes them for constants: no gradient goes through them."""
+    class Scale(chainer.FunctionNode):
+        def __init__(self, by):
+            self.by = by
+
+        def forward(self, inputs):
+            return inputs[0] * self.by,
+
+        def backward(self, indexes, gradients):
+            return gradients[0] * self.by,
+    dy2static.register_lowering(Scale)(lambda node, x: x * node.by)
+
+    def f(x, y):
+        return Scale(by(x, y)).apply((x,))[0]
+    compiled = to_static(f)
+    for rows in range(2, 8):
+        x, y = variable(rows, 3), variable(rows, 3, seed=1)
+        eager, found = f(x, y), compiled(x, y)
+        np.testing.assert_allclose(found.array, eager.array, rtol=1e-6)
+        gradients = [chainer.grad([F.sum(result)], [x])[0].array for result in (eager, found)]
+        np.testing.assert_allclose(*gradients, rtol=1e-6)
+    assert compiled.stats()["captures"] == 3 and compiled.stats()["cuts"] == 0
+
+
 def test_attributes_that_forward_sets_are_not_there():
     Swish, Both, Square = classes()
     lower_all(Swish, Both, Square)
