@@ -11,6 +11,7 @@ from ..lowering.numpy.differentiable import differentiable
 from ..lowering.numpy.legalize import CALLS, call_as_ops
 from ..ops.scalar import scalar_to_tensor, tensor_to_scalar
 from ..passes.differentiation.inner_autodiff import inner_autodiff
+from ..runtime.array_gradients import needs_seed
 from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ def array_gradients(calls: Calls, function: Callable, y: Any, xs: Sequence[Any],
     """What `runtime.array_gradients` gives in a capture: nodes of the graph."""
     capture = calls.capture
     if not all(isinstance(each, SymbolicArray) and each.dtype.kind == "f" for each in (y, *xs)):
-        raise TypeError("gradients are of arrays of floats, by arrays of floats")
+        raise TypeError("a gradient is taken of an array of floats, with respect to arrays of floats")
     if seed is None and y.shape != ():
-        raise TypeError(f"the gradient of an array of shape {y.shape} is asked without one for it: take its sum or mean")
+        raise TypeError(needs_seed(y))
     if seed is not None and not (isinstance(seed, SymbolicArray) and (seed.shape, seed.dtype) == (y.shape, y.dtype)):
-        raise TypeError(f"the gradient for an array {y.dtype}{y.shape} has to be like it")
+        raise TypeError(f"the gradient that is given for an array {y.dtype}{y.shape} must have the same dtype and shape")
     history = _History(capture, [x.now() for x in xs])
     history.lead_to(y.now())
     given = OPS["full"](shape=y.shape, value=1.0, dtype=y.dtype) if seed is None else _tensor(seed.now())

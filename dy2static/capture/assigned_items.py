@@ -79,8 +79,8 @@ class AssignedItems:
         """The items of a list."""
         size, order = len(assigned.base), self._permutation(assigned)
         if order is None and not assigned.is_full(assigned.items[0]):
-            self.capture.abort("a list has items that are assigned at places which only the run knows, and it is not known whether "
-                               "that is all of them", hint="begin with a list of Variables, or assign by the result of `argsort`")
+            self.capture.abort("items of a list are assigned at places that are known at run time only, and perhaps not all of "
+                               "them are", hint="begin with a list of Variables, or assign by the result of `argsort`")
         there = order[0] if order is not None else [*assigned.base, *assigned.items]
         parts = [describe_item(self.capture, item) for item in there]
         like = kind_of(self.capture, (Contents(there),))

@@ -282,7 +282,7 @@ class Capture:
     def abort_decision(self) -> NoReturn:
         """Stop because Python needs to know what an array holds."""
         self.abort("Python needs the contents of an array here (a condition, a conversion or a string)",
-                   hint="use it in computations, conditions and bounds of loops; it cannot become a size or a key")
+                   hint="compute with it, index arrays by it, decide by it in `if` and `while`, or return it")
 
     def one_of_few(self, number: Any) -> int:
         """A whole number that Python needs: decided, if it can be one of a few only; the capture stops otherwise."""
@@ -300,13 +300,14 @@ class Capture:
         self.builder.loc = at
         self.events.append(Event(at, kind, text, why))
         if len(self.builder.nodes) > _MOST_NODES:
-            self.abort(f"more than {_MOST_NODES} operations in one call", hint="a long Python loop is unrolled here", final=True)
+            self.abort(f"more than {_MOST_NODES} operations in one call", final=True,
+                       hint="a long Python loop is unrolled here: compile its body instead of the whole loop")
         if not self.staging.depth:
             self.decided = len(self.events)
         elif len(self.events) - self.decided > _MOST_UNDECIDED:
             self.decided = len(self.events)
-            self.abort(f"more than {_MOST_UNDECIDED} operations under a decision on array values",
-                       hint="a long Python loop, perhaps one that does not end, is unrolled here", final=True)
+            self.abort(f"more than {_MOST_UNDECIDED} operations under a decision on array values", final=True,
+                       hint="a Python loop is unrolled here: does it end, and can it stand outside of the decision?")
 
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``: a staged form, a native call, or a host call."""

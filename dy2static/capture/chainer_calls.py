@@ -201,7 +201,7 @@ class ChainerCalls:
         outputs = lowering(node, *values)
         if outputs is None:
             if called and len(self.capture.builder.nodes) > start:
-                self.capture.abort(f"what a function of the user's gives to {name_of(node)} is not what it takes")
+                self.capture.abort(f"a function that {name_of(node)} calls gives it something else than arrays of the right shapes")
             node.__dict__.update(called)
             del self.capture.builder.nodes[start:]
             self.capture.events.pop()

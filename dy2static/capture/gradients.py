@@ -101,7 +101,7 @@ class Gradients:
         self._check_required(outputs, inputs)
         wanted = dict.fromkeys([v.value for v in inputs if v.value in reach.values])
         if any(v.dtype.kind != "f" for v in wanted):
-            capture.abort("the gradient with respect to integers")
+            capture.abort("a gradient is taken with respect to an array of integers")
         found = self._differentiate(seeds, wanted, reach, bool(enable_double_backprop), "grad")
         results = [found.get(v.value, seeds.get(v.value)) for v in inputs]
         if set_grad:
@@ -190,7 +190,7 @@ class Gradients:
     def _check_seed(self, variable: SymbolicVariable, seed: Any) -> None:
         self.check((seed,))
         if seed.value.type != variable.value.type or variable.dtype.kind != "f":
-            self.capture.abort(f"a gradient {seed.value.type} is given for a Variable {variable.value.type}")
+            self.capture.abort(f"the gradient for a Variable of type {variable.value.type} is of type {seed.value.type}")
 
     def check_leaf(self, variable: SymbolicVariable) -> None:
         """Guard that a Variable of the user's has no creator: a gradient would go on there."""
@@ -346,7 +346,7 @@ class Gradients:
     def _ones(self, variable: SymbolicVariable, requires_grad: bool, value: Any = 1) -> SymbolicVariable:
         """The gradient that an output has if none is given."""
         if variable.dtype.kind != "f" or not isinstance(value, (int, float, np.floating)):
-            self.capture.abort(f"a gradient of a Variable {variable.value.type} is asked inside the compiled function")
+            self.capture.abort(f"the gradient of a Variable of type {variable.value.type} is taken inside the compiled function")
         made = OPS["full"](shape=variable.shape, value=float(value), dtype=variable.dtype)
         return SymbolicVariable(self.capture, SymbolicArray(self.capture, made), requires_grad)
 

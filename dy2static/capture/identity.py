@@ -43,13 +43,13 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
             capture.abort("`is` of a value that is known at run time only", of_host=True)
     noted = [capture.staging.replaced.holding(item) for item in (first, second)]
     if first is not second and None not in noted:
-        capture.abort("`is` of objects that a loop on array values replaces", because=noted[1])
+        capture.abort("`is` compares objects that a loop on array values replaces", because=noted[1])
     if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
         return capture.array_writes.layouts.is_one(first, second)
     if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \
             any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
         decided = first if "decision" in first.__dict__ else second
-        capture.abort("`is` of Variables that depend on a decision on array values", because=decided)
+        capture.abort("`is` compares Variables that depend on a decision on array values", because=decided)
     if first is not second and any(type(x) is SymbolicScalar and x.text is None for x in (first, second)):
         return False                                # a number, or a value that is not symbolic
     if first is second and type(first) not in _EQUAL:
@@ -65,7 +65,7 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
     first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
     if type(first) is type(second) and type(first) in _EQUAL and first == second and first not in _ONLY_ONE:
         if varies:
-            capture.abort("`is` of equal numbers or strings that differ from call to call", hint="compare them by `==`")
+            capture.abort("`is` compares equal numbers or strings that differ from call to call", hint="compare them by `==`")
         capture.heap.identify(first)
         capture.heap.identify(second)
     sources = [_source_of(capture, item) for item in (first, second)]

@@ -52,7 +52,7 @@ class Placement:
             return HOST if self.device else ""
         if not self.device:
             self.found = device
-            self.capture.abort("an array on a GPU is met", again=True)
+            self.capture.abort("an array on a GPU is used", again=True)
         return device
 
     def on_current(self) -> str:

@@ -38,5 +38,5 @@ class Branch:
             array.shared = "kept"
         value = self.values[id(item)][1] if id(item) in self.values else array.now()
         if value is None or array.capture.array_writes.is_written(array):
-            array.capture.abort("which array it is depends on a decision on array values, and one is written in place")
+            array.capture.abort("a decision on array values chooses between arrays, and one of them is written in place")
         return value

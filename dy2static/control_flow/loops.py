@@ -248,7 +248,7 @@ class Loops:
             if any((key[0], WHOLE) in wanted for key in wanted if isinstance(key, tuple) and key[1] != WHOLE):
                 self.capture.abort("a loop on array values both changes the length of a list and assigns to its items")
             slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
-        return self.capture.abort("what a loop changes does not settle")
+        return self.capture.abort("a loop on array values changes other objects in each iteration")
 
     def _test(self, test: Callable, *state: Any) -> Tuple:
         try:

@@ -168,7 +168,7 @@ class _Closing:
         """The program; needs_python: whether it may.  Raises `ExportError`."""
         outcome = self.outcome
         if len(outcome.ends) != 1 and (self._keeps_state or any(end.writes for end in outcome.ends)):
-            raise ExportError(f"what arrays hold decides which state {self.subject.name} changes", self._place(),
+            raise ExportError(f"the contents of arrays decide which state {self.subject.name} changes", self._place(),
                               "take the state as an argument, and give it back")
         if outcome.ends[0].writes and not self._keeps_state:
             raise ExportError(f"{self.subject.name} changes state between calls: {self.state.places}", self._place(),
@@ -267,7 +267,7 @@ class _Closing:
         try:
             parts = self._alternatives.of_ends(self.outcome.ends)
         except Apart as what:
-            raise ExportError(f"what arrays hold decides {what} of what {self.subject.name} gives back", self._place(),
+            raise ExportError(f"the contents of arrays decide {what} of what {self.subject.name} gives back", self._place(),
                               "give back the same lists, tuples and dicts, of arrays of the same types, in each case") from what
         for path, part in parts.items():
             name = "_".join(path) if path and not path[0].isdigit() else "_".join(("output", *path))

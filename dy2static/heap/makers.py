@@ -100,7 +100,7 @@ class Makers:
 
     def _list(self, real: list, source: Source) -> ShadowList:
         if getattr(warnings._showwarnmsg_impl, "__self__", None) is real:       # type: ignore[attr-defined]
-            self.capture.abort("a list that takes down warnings is read")
+            self.capture.abort("the list of `warnings.catch_warnings(record=True)` is read")
         self.heap.guard(TypeMatch(source, list))
         return self.heap.track(ShadowList(self.heap, real, source))
 

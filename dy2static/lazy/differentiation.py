@@ -127,11 +127,11 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Dict[str, Any],
     given = list(args)
     for place in places:
         if not -len(given) <= place < len(given):
-            raise SignatureError(f"there is no argument {place} to take a gradient by: the call has {len(given)}")
+            raise SignatureError(f"a gradient is asked with respect to argument {place}, and the call has {len(given)}")
         given[place] = _fresh(given[place], frame)
     y = f(*given, **kwargs)
     if not isinstance(y, LazyArray):
-        raise TypeError(f"gradients are of a function that gives a lazy array, not {type(y).__name__}")
+        raise TypeError(f"a gradient is taken of a function that returns a lazy array; this one returns {type(y).__name__}")
     return [given[place] for place in places], y
 
 
@@ -164,15 +164,15 @@ def _gradients(y: LazyArray, inputs: Sequence[LazyArray], seed: Any, frame: Any)
 
 def _gradients_by(inputs: Sequence[LazyArray], y: LazyArray, frame: Any) -> List[LazyArray]:
     if y.is_evaluated:
-        raise ValueError("the array has been computed, and how is not kept: take its gradient before, or that of a function "
-                         "(lazy.grad(f))")
+        raise ValueError("the array has been computed already, so its expression is gone: take its gradient before that, or "
+                         "that of a function (lazy.grad(f))")
     _link_elements(y._now)
     stands = [_fresh(each, frame) for each in inputs]
     memo = {each._now: fresh._node for each, fresh in zip(inputs, stands)}
     wanted = [memo[each._now] for each in inputs]
     if _is_cut(y._now, memo):
-        raise ValueError("a part of the expression has been computed, and how is not kept, so that gradients by what it was made "
-                         "of are not known: take the gradient of a function (lazy.grad(f))")
+        raise ValueError("a part of the expression has been computed already, so gradients cannot go through it: take the gradient "
+                         "of a function (lazy.grad(f))")
     found = _gradient_arrays(_again(y._now, memo), wanted, None, frame)
     _release(found, stands)
     return found

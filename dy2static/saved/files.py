@@ -120,7 +120,7 @@ def _exchange(made: Path, target: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
         if done:
             return
-    raise SaveError(f"{target} is written by others all the time")
+    raise SaveError(f"{target} could not be replaced: other processes keep writing it")
 
 
 def _put(made: Path, target: Path) -> bool:

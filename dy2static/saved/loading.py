@@ -85,7 +85,7 @@ def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]
         _adopt(layer, objects)
     _check_tree(layer)
     if any(hasattr(layer, name) or not name.isidentifier() for name in methods):
-        raise LoadError("the file has methods that Links have, or have not a name")
+        raise LoadError("a method in the file has the name of an attribute of Links, or no name")
     layer.__dict__["methods"] = {name: function(need(said, dict, "a method")) for name, said in methods.items()}
     return layer
 

@@ -68,7 +68,7 @@ class Layouts:
         if array.is_scalar:
             return abstract_eval.stand_in(array.type, 0)
         if is_gpu(array.place):
-            self.capture.abort("it is asked how an array on a GPU lies in memory")
+            self.capture.abort("the memory layout of an array on a GPU is read")
         self.capture.heap.check_fresh()
         known = self._known.get(id(array))
         if known is None:

@@ -206,7 +206,8 @@ def _check_originals() -> None:
     for (owner, name), patch in _PATCHES.items():
         if REPLACED[patch] is not _ORIGINALS[owner, name]:
             raise CaptureAborted(f"{owner.__name__}.{name} was replaced, and compiled code would not call what is there now",
-                                 hint="use function hooks, which compiled code calls", whole=True)
+                                 whole=True,
+                                 hint="put it back, or use a function hook: calls run in eager mode while one is registered")
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ class Size(Dim):
         return int if self.dtype_of_number is None else self.dtype_of_number.type
 
     def __index__(self) -> int:
-        self.capture.abort("a size that is known at run time only decides something here", sizes=self.symbols)
+        self.capture.abort("something here depends on a size that is known at run time only", sizes=self.symbols)
 
     __int__ = __index__
 
@@ -64,7 +64,7 @@ class Size(Dim):
         return hash(self.__index__())                   # equal numbers are equal keys
 
     def _text(self, *_: Any) -> str:
-        return self.capture.abort("the text of a size that is known at run time only", sizes=self.symbols)
+        return self.capture.abort("a string is made of a size that is known at run time only", sizes=self.symbols)
 
     __str__ = __repr__ = __format__ = _text
 

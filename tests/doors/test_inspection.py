@@ -298,7 +298,7 @@ def f(x):
 """
 REASON = "Python needs the contents of an array here (a condition, a conversion or a string)"
 LINE = 'h = h * len("a".center(int(h.array[0, 0])))'
-HINT = "use it in computations, conditions and bounds of loops; it cannot become a size or a key"
+HINT = "compute with it, index arrays by it, decide by it in `if` and `while`, or return it"
 
 
 def test_a_cut_warns_once_with_line_and_reason(module):
