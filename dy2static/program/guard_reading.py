@@ -28,7 +28,6 @@ from ..record.guards import (
 )
 from ..record.paths import Constant, Keyword, Source
 from ..runtime import array_writes
-from ..runtime.guard_tests import exact
 from ..runtime.program import GUARD_ERRORS, MISS
 
 #: What is at the end of a path.
@@ -50,19 +49,14 @@ def _lies(guard: Any, at: At) -> bool:
     return bool(array.strides == guard.strides and array.flags.num == guard.flags)
 
 
-def _equals(guard: Any, at: At) -> bool:
-    value = at(guard.source)
-    return type(value) is type(guard.expected) and exact(value) == exact(guard.expected)
-
-
 def _holds(guard: Any, at: At) -> bool:
     return bool(guard.holds(at))
 
 
 #: How guards are checked that may be in a table; they tell the same as their code.
 _CHECKS: Dict[Type[Guard], Callable[[Any, At], bool]] = {
-    **dict.fromkeys((TypeMatch, IdentityMatch, LengthMatch, KeysMatch, KeyAbsent, SameObject, DistinctObjects), _holds),
-    EqualsMatch: _equals, VariableMatch: _is_variable, ArrayLayout: _lies,
+    **dict.fromkeys((TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, KeysMatch, KeyAbsent, SameObject, DistinctObjects),
+                    _holds), VariableMatch: _is_variable, ArrayLayout: _lies,
     ArrayMatch: lambda guard, at: _is_array(at(guard.source), guard),
     NoOverlap: lambda guard, at: not array_writes.overlap(tuple(map(at, guard.written)), tuple(map(at, guard.others))),
 }

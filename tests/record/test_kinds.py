@@ -18,6 +18,7 @@ from dy2static.record.guards import joint
 from dy2static.record.variables import EscapingVariable
 from dy2static.runtime import definitions
 from dy2static.runtime.definitions import Definitions
+from dy2static.runtime.guard_tests import exact
 
 SOURCES = paths.Sources()
 SELF = SOURCES.get(paths.Argument, None, 0)
@@ -221,6 +222,32 @@ def test_guards(guard, text, words, monkeypatch):
     else:
         loaded = guards.SAVED_GUARDS[said[0]].loaded(said[1], said[2], Loaded(file))
         assert type(loaded) is type(guard) and fields(loaded) == fields(guard)
+
+
+class Bound(Writer):
+    """Generated code whose names can be looked up."""
+
+    def __init__(self):
+        super().__init__()
+        self.space = {"exact": exact}
+
+    def constant(self, value, hint="k"):
+        self.space[name := f"k{len(self.space)}"] = value
+        return name
+
+    bound = constant
+
+
+@pytest.mark.parametrize("kind, expected, value", [
+    (guards.EqualsMatch, 0.0, -0.0), (guards.EqualsMatch, 0.0, 0.0), (guards.EqualsMatch, float("nan"), float("nan")),
+    (guards.EqualsMatch, 1, True), (guards.EqualsMatch, 1.0, 1),
+    (guards.EqualsMatch, range(0), range(1, 1)), (guards.EqualsMatch, "a", "a"),
+    (guards.KeysMatch, (1, 2), {1: 0, 2: 0}), (guards.KeysMatch, (1, 2), {True: 0, 2: 0}), (guards.KeysMatch, ("a",), {"a": 0}),
+    (guards.KeysMatch, (0.0,), {-0.0: 0})], ids=str)
+def test_what_a_guard_tells_is_what_its_code_tells(kind, expected, value):
+    guard, writer = kind(SELF, expected), Bound()
+    fails = eval(guard.fails(writer), {**writer.space, writer.path(SELF): value})
+    assert guard.holds(lambda source: value) is not bool(fails)
 
 
 def test_facts_of_a_model_are_checked_and_not_written():

@@ -139,3 +139,14 @@ def test_methods(tmp_path):
     kept = loaded.encode
     found = to_static(lambda x: kept(x, 0.5) * 2, strict=True)(array(2, 4))
     np.testing.assert_allclose(found.array, 2 * model.encode(array(2, 4), 0.5).array, rtol=1e-5)
+
+
+def test_zeros_of_both_signs_are_different_numbers(tmp_path):
+    def signed(x, s):
+        return F.tanh(x) * float(np.copysign(1.0, s))
+    x = chainer.Variable(np.ones((2, 3), "f"))
+    save(to_static(signed), tmp_path / "m", [x, 0.0])
+    model = load(tmp_path / "m")
+    np.testing.assert_allclose(to_static(lambda x: model(x, 0.0))(x).array, signed(x, 0.0).array, rtol=1e-6)
+    with pytest.raises(TypeError, match="no program of the loaded model"), pytest.warns(FallbackWarning):
+        to_static(lambda x: model(x, -0.0))(x)

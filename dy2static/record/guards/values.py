@@ -107,7 +107,7 @@ class EqualsMatch(Expecting):
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
         value = at(self.source)
-        return type(value) is type(self.expected) and bool(value == self.expected)
+        return type(value) is type(self.expected) and bool(exact(value) == exact(self.expected))
 
     def is_fact(self, out: FileOut) -> bool:
         return not out.is_atom(self.expected) or out.is_unchanging(self.source)
@@ -187,7 +187,7 @@ class KeysMatch(Expecting):
             "keys", place, table.constant(self.expected))
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
-        return tuple(at(self.source)) == self.expected
+        return bool(exact(tuple(at(self.source))) == exact(self.expected))
 
 
 class KeyAbsent(Expecting):
