@@ -25,6 +25,7 @@ def register_lowering(target: Callable[..., Any]) -> Callable[[Function], Functi
 
     target: a class derived from `chainer.FunctionNode` or `chainer.Function`: the lowering is called as
         ``lowering(node, *values)`` and returns a value of the graph, a tuple of them, or None to leave the function whole.
+        Numbers, sizes and arrays in the node's attributes may be operands (``x * node.beta``); no gradient goes through them.
         Or a callable that compiled code calls (a C function, a ufunc, an object with ``__call__``): the lowering is called
         with the same arguments and compiled in its place.  It returns the same result, or NotImplemented to leave the call
         unchanged.

@@ -86,13 +86,17 @@ def c(target: Any, args_or_input_spec: Any, folder: Union[str, Path], *, name: s
       gradients: Union[bool, Sequence[str]] = False, weights: str = "file", **options: Any) -> ExportedC:
     """Write a model as plain C into a folder: source, header, weights and build files.  Returns an `ExportedC`.
 
-    target, args_or_input_spec, training, options: as for `captured.exported`.  name: of files and functions; without, that of the
-        function.
-    gradients: also a function ``NAME_backward`` that gives them, and ``NAME_update``, which takes them from the weights; True, or
-        names of parameters and arguments.
+    target: a function, a method or a Link, compiled or not, or a model that was loaded.
+    args_or_input_spec: for each positional argument an `InputSpec`, an array or a Variable; None in a shape is any size.
+    name: of files and functions; without, that of the function.
+    training: the value of ``chainer.config.train``.
+    gradients: also a function ``NAME_backward`` that computes them, and ``NAME_update``, a step of gradient descent;
+        True, or names of parameters and arguments.
     weights: ``"file"`` for a file ``NAME.weights`` that the program reads or maps, ``"source"`` for an array in the source.
+    options: ``state=True`` makes arguments and results of the attributes and arrays that calls read and change.
 
-    Raises `ExportError`, with the user's line, if an operation cannot be written in C, before anything is written; OSError.
+    Raises `ExportError`, with the user's line, if an operation cannot be written in C, before anything is written;
+    `SignatureError` for wrong arguments; ValueError for other ``weights``; OSError if a file cannot be written.
     """
     if weights not in ("file", "source"):
         raise ValueError(f"weights is 'file' or 'source', not {weights!r}")
