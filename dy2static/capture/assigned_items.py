@@ -22,7 +22,7 @@ from ..symbolic.kinds import number_kind
 from ..symbolic.list_kinds import kind_of
 from ..symbolic.lists import Contents, StagedList, describe_item, refuse_mixed
 from ..symbolic.values import SymbolicArray, SymbolicVariable
-from .value_enumeration import producer
+from .value_enumeration import computes, producer
 
 if TYPE_CHECKING:
     from .protocols import Capture
@@ -157,7 +157,7 @@ class AssignedItems:
         while node is not None and node.op.name == "py_int":
             node = producer(self.capture.builder, node.inputs[0])
         call = None if node is None else node.attrs.get("call")
-        if call is None or call.name != "getitem" or len(node.inputs) != 1 or type(call.args[1]) is not int:
+        if call is None or computes(node) != "getitem" or len(node.inputs) != 1 or type(call.args[1]) is not int:
             return None
         order, = node.inputs
         return (order, call.args[1] % order.type.shape[0]) if self._is_permutation(order) else None
@@ -169,6 +169,4 @@ class AssignedItems:
         node = producer(self.capture.builder, value)
         if node is not None and node.op.name == "getitem" and node.inputs[0].type == value.type:
             return node.attrs["index"] == ((value.type.shape[0] - 1, None, -1),) and self._is_permutation(node.inputs[0])
-        call = None if node is None else node.attrs.get("call")
-        name = "" if node is None else node.op.name if call is None else call.name
-        return name == "argsort" and len(node.inputs) == 1
+        return node is not None and computes(node) == "argsort" and len(node.inputs) == 1

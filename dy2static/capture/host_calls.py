@@ -192,7 +192,7 @@ def _why(function: Any, name: str) -> str:
         return "reads the clock"
     if any(function is other for other in (print, warn, open, input)) or module in ("logging", "chainer.reporter"):
         return "an effect"
-    if name == "raise" or name.startswith("check"):
+    if module.startswith("dy2static.") and (name == "raise" or name.startswith("check")):
         return "raises what depends on array values"
     if name in ("str", "repr", "format", "join", "ascii", "fstring"):
         return "a text of values that only the run knows"

@@ -25,7 +25,7 @@ from ..symbolic.least_numbers import Least
 from ..symbolic.sizes import sizes
 from ..symbolic.values import SymbolicScalar
 from .table_places import TablePlaces
-from .value_enumeration import producer
+from .value_enumeration import computes, producer
 
 if TYPE_CHECKING:
     from .protocols import Capture
@@ -112,10 +112,10 @@ class IndexRanges:
         node = self.tables.made(number)
         while node is not None and node.op.name in _SAME_NUMBER:
             node = self.tables.made(node.inputs[0])
-        call = None if node is None else node.attrs.get("call")
-        name = "" if node is None else node.op.name if call is None else call.name
+        name = computes(node)
         if node is None or name not in ("argmax", "argmin", "argsort"):
             return None
+        call = node.attrs.get("call")
         given = node.attrs if call is None else {**dict(zip(("x", "axis"), call.args)), **call.kwargs}
         axis = given.get("axis", -1 if name == "argsort" else None)
         shape = node.inputs[0].shape

@@ -9,7 +9,7 @@ import numpy as np
 from ..ir.graph import Node, Value
 from ..ir.size_bounds import bounds_of
 from ..runtime.host_calls import Hole
-from .value_enumeration import producer
+from .value_enumeration import computes, producer
 
 if TYPE_CHECKING:
     from .protocols import Capture
@@ -135,8 +135,7 @@ class NumberBounds:
     def _of_node(self, node: Optional[Node], counted: bool, depth: int) -> Optional[Bounds]:
         if node is None or not node.inputs:
             return None
-        call = node.attrs.get("call")
-        name = node.op.name if call is None else call.name
+        call, name = node.attrs.get("call"), computes(node)
         if name in _SAME:
             return self.of_whole(node.inputs[0], counted, depth)
         if call is None or call.kwargs or name not in _WHOLE:

@@ -13,7 +13,7 @@ from ..runtime.host_calls import Hole
 from ..symbolic.sequences import Rows, has_rows
 from ..symbolic.sizes import Size
 from ..symbolic.values import SymbolicArray, SymbolicVariable
-from .value_enumeration import producer
+from .value_enumeration import computes, producer
 
 if TYPE_CHECKING:
     from .protocols import Calls, Capture
@@ -36,7 +36,7 @@ def sizes_in(capture: Capture, value: Value) -> Optional[List[Any]]:
         inner = sizes_in(capture, node.inputs[0]) if type(entry) is tuple and not others else None
         return None if inner is None else inner[slice(*entry)]
     call = node.attrs.get("call")
-    made = None if call is None or call.kwargs or len(call.args) != 1 else _OF_SIZES.get(call.name)
+    made = None if call is None or call.kwargs or len(call.args) != 1 else _OF_SIZES.get(computes(node))
     if made is None:
         return None
     given, = call.args

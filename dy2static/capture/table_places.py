@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from ..ir.graph import Node, Value
 from ..runtime.host_calls import Hole
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
+from .value_enumeration import computes
 
 #: Nodes and calls whose elements are those of their first operand, as another type or in another shape, or zero.
 _OF_FIRST = frozenset(("getitem", "reshape", "transpose", "squeeze", "identity", "stop_gradient", "broadcast_to", "unstack",
@@ -93,7 +94,7 @@ class TablePlaces:
         if node.op.name == "if_":
             return self._of_branches(node, value)
         call = node.attrs.get("call")
-        name = node.op.name if call is None else call.name
+        name = computes(node)
         if name == "where" and len(node.inputs) == 3:
             return node.inputs[1:]
         if name in _OF_ALL or name == "array" and _is_of_values(call.args[0]):

@@ -18,6 +18,10 @@ MOST_VALUES = 8
 _SAME = frozenset(("py_int", "cast", "int", "item", "getitem", "astype", "stop_gradient", "identity", "reshape", "index"))
 
 
+#: The ops that call functions of NumPy.
+_OF_NUMPY = ("numpy_call", "checked_call", "sized_call")
+
+
 def value_of(capture: Capture, number: Any) -> Optional[int]:
     """The number, decided as this way through the function needs it; None where it may be one of many."""
     count = bound_of(capture, number)
@@ -39,8 +43,7 @@ def _bound(capture: Capture, value: Value, depth: int = 8) -> Optional[int]:
         return None
     if node.op.name in ("argmax", "argmin"):
         return _extent(node.inputs[0].type, node.attrs.get("axis"))
-    call = node.attrs.get("call")
-    name = node.op.name if call is None else call.name
+    call, name = node.attrs.get("call"), computes(node)
     if name in ("argmax", "argmin") and len(node.inputs) == 1:
         return _extent(node.inputs[0].type, call.kwargs.get("axis", call.args[1] if len(call.args) > 1 else None))
     if name == "mod" and call is not None and type(call.args[0]) is Hole and type(call.args[1]) is int:
@@ -57,6 +60,14 @@ def _extent(operand: Any, axis: Any) -> Optional[int]:
         return None
     size = operand.size if axis is None else operand.shape[axis] if type(axis) is int else None
     return size if type(size) is int else None
+
+
+def computes(node: Optional[Node]) -> str:
+    """The name of what a node computes: that of its op, or of NumPy's function; empty for calls of others, of any names."""
+    call = None if node is None else node.attrs.get("call")
+    if call is None:
+        return "" if node is None else node.op.name
+    return call.name if node.op.name in _OF_NUMPY else ""      # type: ignore[union-attr, no-any-return]
 
 
 def producer(builder: Any, value: Value) -> Optional[Node]:

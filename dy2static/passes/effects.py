@@ -6,6 +6,9 @@ from ..ir.graph import Node
 #: Kinds of ops that run code of which the graph does not say what it does with arrays, or hold graphs.
 OPEN_KINDS = ("control", "effect", "opaque")
 
+#: Where the function is that raises the user's exceptions; one of the user's may have the same name.
+_RAISING = "dy2static.runtime.raising"
+
 
 def has_effect(node: Node) -> bool:
     """Whether a node writes, draws, prints or may raise on purpose, or holds a region with such a node."""
@@ -16,7 +19,8 @@ def has_effect(node: Node) -> bool:
 
 def raises_always(node: Node) -> bool:
     """Whether a node does nothing but raise an exception of the user's program."""
-    return node.op.name == "host_call" and node.attrs["call"].name == "raise"
+    call = node.attrs.get("call") if node.op.name == "host_call" else None
+    return call is not None and call.name == "raise" and getattr(call.function, "__module__", "") == _RAISING
 
 
 def may_write(node: Node) -> bool:

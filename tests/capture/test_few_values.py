@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from against_eager import array, check, variable
 
+from dy2static import not_to_static, to_static
+
 ACTIVATIONS = [F.relu, F.tanh, F.sigmoid]
 
 
@@ -117,3 +119,42 @@ def test_missing_keys(kind, few):
             return x * counts[k], counts[k]
         return compile(look), [counts]
     check(make, seeds(), compiled=None if few else False)
+
+
+@not_to_static
+def argmax(scores):
+    """The number of the best label, from one on: no place among the scores, in spite of its name."""
+    return int(np.argmax(scores)) + 1
+
+
+@not_to_static
+def argsort(scores):
+    """Twice the same row: no permutation."""
+    return np.zeros(len(scores), int) + int(np.argmax(scores))
+
+
+def named(x):
+    return F.sum(x) * 2, ["none", "cat", "dog", "fish"][argmax(x.array)]
+
+
+def summed(x):
+    return F.sum(x) * 2, ["none", "cat", "dog", "fish", "cow"][argmax(x.array) % 3 + argmax(x.array) // 3]
+
+
+def assigned(x):
+    order, rows = argsort(x.array), [x * 0, x, x]
+    for k in range(3):
+        rows[order[k]] = x * (k + 1)
+    return F.sum(F.stack(rows)), int(order[0])
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("function", [named, summed, assigned], ids=lambda f: f.__name__)
+def test_functions_with_names_of_numpys_are_not_numpys(function):
+    compiled = to_static(function)
+    for place in (0, 1, 2, 1, 2, 0):
+        x = np.zeros(3, "f")
+        x[place] = 1
+        (expected, name), (found, ours) = (f(chainer.Variable(x)) for f in (function, compiled))
+        np.testing.assert_allclose(found.array, expected.array)
+        assert ours == name

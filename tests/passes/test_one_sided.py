@@ -4,7 +4,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from dy2static import to_static
+from dy2static import not_to_static, to_static
 from dy2static.native import compiler
 
 X = np.random.RandomState(0).standard_normal((7, 4, 20)).astype("f")
@@ -71,6 +71,23 @@ def made_longer_again_and_again(x, w, steps):
     return first, h, states[-1]
 
 
+@not_to_static
+def noted(steps):
+    """A function that raises nothing, whatever its name says."""
+
+
+noted.__name__ = "raise"
+
+
+def named_as_what_raises(x, w, steps):
+    if int(steps.sum()) > 3:
+        noted(steps)
+        h = x * 2
+    else:
+        h = F.tanh(x)
+    return F.sum(F.matmul(h[0], w))
+
+
 def outcome(function, steps):
     x, w = chainer.Variable(X), chainer.Variable(W)
     try:
@@ -96,7 +113,8 @@ def same(found, expected):
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(
     not compiler.available(), reason="there is no C compiler on this machine"))])
 @pytest.mark.parametrize("function", [
-    collected, raised_by_user, stacked_twice, appended_twice, made_longer_again_and_again], ids=lambda f: f.__name__)
+    collected, raised_by_user, stacked_twice, appended_twice, made_longer_again_and_again,
+    named_as_what_raises], ids=lambda f: f.__name__)
 def test_the_same_as_in_eager_mode(function, backend):
     compiled = to_static(function, backend=backend)
     for steps in ([2, 1], [3, 4], [0, 0], [1, 0], [3, 2], [0, 0], [2, 1]):
