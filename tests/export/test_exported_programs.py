@@ -79,7 +79,7 @@ def test_arrays_choose_among_results_of_one_type():
     for a, b in ((1, 1), (-1, 1), (-1, -1)):
         x, y = np.array([a, 2], "f"), np.array([b, 3], "f")
         np.testing.assert_array_equal(run(program, x, y)[0], f(chainer.Variable(x), chainer.Variable(y))[0].array)
-    with pytest.raises(ExportError, match="decides whether a part is"):
+    with pytest.raises(ExportError, match="decide whether a part is"):
         exported(lambda x: x if x.array[0] > 0 else F.sum(x), [InputSpec([2])])
 
 
