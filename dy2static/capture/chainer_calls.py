@@ -140,13 +140,14 @@ class ChainerCalls:
         """Whether a result of what was just lowered may share memory with an operand."""
         made = {v: node for node in self.capture.builder.nodes[start:] for v in node.outputs}
 
-        def marked(value: Value) -> Value:
-            while value in made and made[value].op.name == "by_rule":       # a mark that is not there in a run
+        def root(value: Value) -> Value:
+            while value in made and made[value].op.name in ("by_rule", "reshape"):  # a mark that is not there in a run; a new shape
                 value = made[value].inputs[0]
             return value
 
-        found = [marked(value) for value in outputs]
-        return any(v in values or v in made and (made[v].op.view or made[v].op.kind in ("opaque", "control")) for v in found)
+        found = [root(value) for value in outputs]
+        return len(set(found)) < len(found) or any(
+            v in values or v in made and (made[v].op.view or made[v].op.kind in ("opaque", "control")) for v in found)
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):

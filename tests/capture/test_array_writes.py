@@ -189,9 +189,25 @@ def read_only(x):
     return m
 
 
+def results_in_new_shapes(x):
+    images = x.array.reshape(1, 1, 2, 2)
+    small = F.resize_images(images, (3, 2)).array
+    part = small[0, 0]
+    small[small > 0.2] = 1
+    part[1] *= 3
+    return F.sum(x) * small, images
+
+
+def results_that_are_views(x):
+    images = x.array.reshape(1, 1, 2, 2)
+    F.depth2space(images, 1).array[...] += 1            # a view, as it has blocks of one
+    return x * images.ravel()
+
+
 LOCAL = [(f, True) for f in (items, masks, rows_of_a_mask, parts_of_sizes_that_the_run_knows, parts_that_do_not_fit, operators, functions, views, view_of_a_view, overlapping, copies_are_not_views,
-                             aliases, scalars, number_as_index, out_of_bounds)]
-LOCAL += [(rows_of_a_changed_mask, None), (wrong_cast, None), (read_only, None), (reshape_of_unknown, None)]
+                             aliases, scalars, number_as_index, out_of_bounds,
+                             results_in_new_shapes)]
+LOCAL += [(rows_of_a_changed_mask, None), (wrong_cast, None), (read_only, None), (reshape_of_unknown, None), (results_that_are_views, None)]
 
 
 @pytest.mark.parametrize("function, compiled", LOCAL, ids=lambda x: getattr(x, "__name__", str(x)))
