@@ -36,6 +36,7 @@ from ..record.paths import (
     follow,
     joined,
     of_argument,
+    paths_of,
     place_of_expression,
     size_path,
     with_siblings,
@@ -185,13 +186,17 @@ class Varying(set):
             self.loose |= known
             return True
         may_be_any = is_last or is_part
-        if not all(isinstance(guard, ExpressionMatch) and may_be_any or _is_of_items(guard, named, is_last, is_part)
-                   for guard in guards):
+        if not all(isinstance(guard, ExpressionMatch) and (may_be_any or self._is_no_size(guard, named)) or
+                   _is_of_items(guard, named, is_last, is_part) for guard in guards):
             return False
         places = {(kind, self._places[kind, family(_place(guard, named))])
                   for guard in guards for kind in _kinds(guard)} - self.refused
         self.refused |= places
         return bool(places)
+
+    def _is_no_size(self, guard: ExpressionMatch, named: Sequence[Tuple[str, Source]]) -> bool:
+        """Whether a guard is about numbers that were tried as sizes, so that there is a program for each of many."""
+        return type(guard.expected) is int and all([size_path(path) in self for path in paths_of(_place(guard, named))])
 
     def note_places(self, guards: Sequence[Guard], named: Sequence[Tuple[str, Source]]) -> None:
         """Note where in the items of sequences these guards, which cannot be inputs, have failed.  named: as for `refuse`."""

@@ -35,8 +35,8 @@ _PATIENCE = 64
 #: Captures are rarely useful if one of so many gave a program that was needed again, or fewer.
 _RARELY = 4
 
-#: So many programs of which no call has used any are enough to look for what could be left to Python.
-_SUSPICIOUS = 6
+#: Programs of so many units, of which no call has used any, are enough to look for what could be left to Python; and so many programs.
+_SUSPICIOUS, _FEWEST = 6, 3
 
 
 class Verdict(enum.Enum):
@@ -108,7 +108,9 @@ class CaptureBudget:
     @property
     def is_suspicious(self) -> bool:
         """Whether there are some programs, and each has served the call only that it was made for."""
-        return len(self._charges) >= _SUSPICIOUS and all([paying.left >= _USES for paying in list(self._charges.values())])
+        charged = list(self._charges.values())
+        return len(charged) >= _FEWEST and sum([paying.units for paying in charged]) >= _SUSPICIOUS and \
+            all([paying.left >= _USES for paying in charged])
 
     def ask(self) -> Verdict:
         """Count one more call that found no program, and decide what happens to it."""
