@@ -35,7 +35,7 @@ _PATIENCE = 64
 #: Captures are rarely useful if one of so many gave a program that was needed again, or fewer.
 _RARELY = 4
 
-#: Programs of so many units, of which no call has used any, are enough to look for what could be left to Python; and so many programs.
+#: So many units, and so many programs, of which no call has used any, are enough to look for what could be left to Python.
 _SUSPICIOUS, _FEWEST = 6, 3
 
 

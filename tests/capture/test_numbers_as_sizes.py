@@ -7,7 +7,7 @@ import chainer.links as L
 import numpy as np
 import pytest
 
-from dy2static import to_static
+from dy2static import FallbackWarning, to_static
 
 
 class Curriculum(chainer.Chain):
@@ -88,6 +88,17 @@ def test_numbers_beyond_the_rows_of_an_array_raise_as_in_eager_mode():
 def test_a_number_that_is_a_key_has_a_program_for_each():
     compiled = to_static(key, backend="numpy")
     compared(key, compiled, (3, 4, 5, 9, 3, 4, 40))
+
+
+def test_a_line_that_needs_numbers_which_are_no_sizes_runs_as_python():
+    def keyed(x, n):
+        y = F.tanh(x)
+        k = {k: k + 1 for k in range(30)}[n]
+        return F.sum(F.sigmoid(y)) * k
+    compiled = to_static(keyed, backend="numpy")
+    with pytest.warns(FallbackWarning, match="another one in nearly every call"):
+        compared(keyed, compiled, range(2, 20))
+    assert compiled.cache_info().captures <= 8
 
 
 def test_counts_are_numbers():
