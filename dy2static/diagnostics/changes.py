@@ -187,7 +187,7 @@ class Varying(set):
             return True
         may_be_any = is_last or is_part
         if not all(isinstance(guard, ExpressionMatch) and (may_be_any or self._is_no_size(guard, named)) or
-                   _is_of_items(guard, named, is_last, is_part) for guard in guards):
+                   _is_of_items(guard, named, is_part) for guard in guards):
             return False
         places = {(kind, self._places[kind, family(_place(guard, named))])
                   for guard in guards for kind in _kinds(guard)} - self.refused
@@ -257,11 +257,10 @@ def _kinds(guard: Guard) -> Tuple[type, ...]:
     return (IdentityMatch, ArrayMatch) if isinstance(guard, IdentityMatch) and guard.expected is None else (type(guard),)
 
 
-def _is_of_items(guard: Guard, named: Sequence[Tuple[str, Source]], is_last: bool, is_part: bool) -> bool:
+def _is_of_items(guard: Guard, named: Sequence[Tuple[str, Source]], is_part: bool) -> bool:
     """Whether a guard is about what an item of a sequence is, or how many there are of what an object keeps.
 
-    named: the numbers that guards of expressions name.  is_last: or about the shape of an array in an item.  is_part: or about how
-    many there are in an argument.
+    named: the numbers that guards of expressions name.  is_part: or about how many there are in an argument.
     """
     if isinstance(guard, ExpressionMatch):
         place = _place(guard, named)
@@ -269,7 +268,7 @@ def _is_of_items(guard: Guard, named: Sequence[Tuple[str, Source]], is_last: boo
     source = guard.source
     if isinstance(guard, (LengthMatch, KeysMatch)):
         return is_part or not isinstance(source, Argument)
-    kinds = (EqualsMatch, IdentityMatch, TypeMatch, SameObject, *(ArrayMatch, VariableMatch) * is_last)
+    kinds = (EqualsMatch, IdentityMatch, TypeMatch, SameObject, ArrayMatch, VariableMatch)
     return isinstance(guard, kinds) and family(source.path()) != source.path()
 
 

@@ -49,11 +49,12 @@ class Refusals:
         """Leave what keeps changing to Python, where that is possible: begin again, with the programs that were needed again.
 
         Contents of arrays may come back in the next epoch: outside of parts these are left where captures would pause, and few have
-        done so.  Those that have keep their programs.
+        done so.  Those that have keep their programs.  In a part, all is left that would be if captures paused: each part would be
+        captured in vain as often as the whole was.
         """
         of = self._dispatcher
         is_part = not of.in_parts.is_outermost
-        is_last = verdict is Verdict.PAUSE or self.is_in_vain(verdict)
+        is_last = is_part or verdict is Verdict.PAUSE or self.is_in_vain(verdict)
         contents = is_last and (is_part or of.budget.is_rarely_useful)
         learned = self._learned or tuple([each.learned() for each in self._learners])
         if not of.options.allows_parts or not (of.sizes.leave_orders() or
