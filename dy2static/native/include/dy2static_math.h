@@ -852,8 +852,12 @@ D2S_FUNCTION float ndtr_f32(float x) { return (float)ndtr_f64((double)x); }
 /* Selection: NaN wins, as in NumPy; comparisons raise nothing for NaN. ------------------------------------------------ */
 
 #define D2S_SELECTIONS(T, s, F) \
-    D2S_FUNCTION T maximum_##s(T a, T b) { return d2s_pick_##s(isgreaterequal(a, b) | (a != a), a, b); } \
-    D2S_FUNCTION T minimum_##s(T a, T b) { return d2s_pick_##s(islessequal(a, b) | (a != a), a, b); } \
+    D2S_FUNCTION T maximum_##s(T a, T b) { \
+        return __builtin_constant_p(b) && b == b ? d2s_pick_##s(isless(a, b), b, a) \
+                                                 : d2s_pick_##s(isgreaterequal(a, b) | (a != a), a, b); } \
+    D2S_FUNCTION T minimum_##s(T a, T b) { \
+        return __builtin_constant_p(b) && b == b ? d2s_pick_##s(isgreater(a, b), b, a) \
+                                                 : d2s_pick_##s(islessequal(a, b) | (a != a), a, b); } \
     D2S_FUNCTION bool positive_##s(T x) { return d2s_bits_##s(x) - 1 < d2s_bits_##s((T)INFINITY); } \
     D2S_FUNCTION T below_zero_##s(T x) { return d2s_bits_##s(x) > d2s_bits_##s(-(T)0) ? x : 0; } \
     D2S_FUNCTION T relu_##s(T x) { return d2s_bits_##s(x) - d2s_bits_##s(-(T)0) <= d2s_bits_##s((T)INFINITY) ? 0 : x; } \
