@@ -18,9 +18,9 @@ def products_of_whole_windows(graph: Graph) -> Graph:
     """Write each convolution with one window, which is the whole image, as a product of two matrices.
 
     With a filter for each channel, it is a sum of products over the image.  The last layer of many classifiers and
-    discriminators is such a convolution (4×4 filters on images of 4×4), and so is the first transposed convolution of many
-    generators.  Filters of one element stay: kernels of images take them with the layers around them.  For native code, in
-    regions too.  Linear in nodes.
+    discriminators is such a convolution (4×4 filters on images of 4×4), so is the first transposed convolution of many
+    generators, and so are those of squeeze and excitation, on images of one place.  For native code, in regions too.  Linear in
+    nodes.
     """
     builder = Builder(graph.name)
     nodes: List[Node] = []
@@ -46,7 +46,7 @@ def _is_whole(node: Node) -> bool:
         "conv_grad_weight": (read.shape[2:], made.shape, other.shape[2:]),
     }[node.op.name]
     kernel = filters[2:]
-    return (groups in (1, filters[0]) and (groups == 1 or filters[1] == 1) and math.prod(kernel) > 1 and not any(attrs["pad"])
+    return (groups in (1, filters[0]) and (groups == 1 or filters[1] == 1) and not any(attrs["pad"])
             and all(n == k and p == 1 for n, k, p in zip(image, kernel, spots))
             and all(d == 1 or k == 1 for d, k in zip(attrs["dilate"], kernel)))
 
