@@ -195,11 +195,16 @@ D2S_FUNCTION double expm1_f64(double x) {
     return d2s_with_sign_f64(D2S_FMA(power, y, power - 1.0) * scale, x);
 }
 
-/* tanh(x) = x + x^3 P(x^2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x.  The second form, at least 0, for 0 <= a <= 20: */
-D2S_FUNCTION float d2s_tanh_part_f32(float a) {
-    uint32_t k;
-    float y = d2s_expm1_part_f32(a + a, &k) + 1.0f;
-    return 1.0f - 2.0f / D2S_FMAF(y, d2s_two_to_f32(k), 1.0f); }
+/* tanh(x) = x + x^3 P(x^2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x.  The second form, at least 0, for 0 <= 2 a <= 40:
+ * sums wait for each other for as short as possible. */
+D2S_FUNCTION float d2s_tanh_part_f32(float twice) {
+    float shifted = D2S_FMAF(twice, 0x1.715476p+0f, 0x1.8p+23f), n = shifted - 0x1.8p+23f;
+    float r = D2S_FMAF(n, -0x1.7f7d1cp-20f, D2S_FMAF(n, -0x1.62e4p-1f, twice));
+    float power = d2s_two_to_f32(d2s_bits_f32(shifted) - 0x4b400000u), s = r * r;
+    /* as in d2s_expm1_near_f32 */
+    float p = D2S_FMAF(D2S_FMAF(0x1.6d11fep-10f, r, 0x1.120c62p-7f), s, D2S_FMAF(0x1.555518p-5f, r, 0x1.5554dcp-3f));
+    float y = D2S_FMAF(s * r, p, D2S_FMAF(s, 0.5f, r));
+    return 1.0f - 2.0f / D2S_FMAF(power, y, power + 1.0f); }
 D2S_FUNCTION double d2s_tanh_part_f64(double a) {
     uint64_t k;
     double y = d2s_expm1_part_f64(a + a, &k) + 1.0;
@@ -221,7 +226,7 @@ D2S_FUNCTION float tanh_f32(float x) {
     p = D2S_FMAF(p, z, 0x1.110ee0p-3f);
     p = D2S_FMAF(p, z, -0x1.555554p-2f);
     p = D2S_FMAF(a * z, p, a);
-    return d2s_odd_f32(x, d2s_pick_f32(near, p, d2s_tanh_part_f32(a)));
+    return d2s_odd_f32(x, d2s_pick_f32(near, p, d2s_tanh_part_f32(a + a)));
 }
 
 D2S_FUNCTION double tanh_f64(double x) {
@@ -976,9 +981,8 @@ D2S_UNSIGNED(uint64_t, u64)
 /* The logistic function as Chainer computes it, tanh(x / 2) / 2 + 1 / 2: below about -17 (float) it is 0.  Next to 1 / 2, more digits
  * of a small tanh would be lost. */
 D2S_FUNCTION float sigmoid_f32(float x) {
-    float half = x * 0.5f;
-    uint32_t u = d2s_bits_f32(half) & 0x7fffffffu, most = d2s_bits_f32(10.0f);
-    return d2s_odd_f32(half, d2s_tanh_part_f32(d2s_of_bits_f32(u > most ? most : u))) * 0.5f + 0.5f; }
+    uint32_t u = d2s_bits_f32(x) & 0x7fffffffu, most = d2s_bits_f32(20.0f);
+    return D2S_FMAF(d2s_odd_f32(x, d2s_tanh_part_f32(d2s_of_bits_f32(u > most ? most : u))), 0.5f, 0.5f); }
 D2S_FUNCTION double sigmoid_f64(double x) {
     double half = x * 0.5;
     uint64_t u = d2s_bits_f64(half) & 0x7fffffffffffffffu, most = d2s_bits_f64(20.0);
