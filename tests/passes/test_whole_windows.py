@@ -31,11 +31,18 @@ def test_graphs(channels, filters, groups, made):
 
 
 @pytest.mark.parametrize("image, filters, attrs", [
-    ((2, 5), (5, 3, 2, 4), {}), ((2, 4), (5, 3, 2, 4), {"pad": (0, 1), "stride": (3, 3)}), ((3, 4), (5, 3, 2, 4), {"dilate": (2, 1)}),
-    ((1, 1), (5, 3, 1, 1), {})], ids=["larger image", "padding", "between taps", "one element"])
+    ((2, 5), (5, 3, 2, 4), {}), ((2, 4), (5, 3, 2, 4), {"pad": (0, 1), "stride": (3, 3)}), ((3, 4), (5, 3, 2, 4), {"dilate": (2, 1)})], ids=["larger image", "padding", "between taps"])
 def test_others_stay(image, filters, attrs):
     graph = build(lambda x, W: ops.conv(x, W, size=(1, 1), groups=1, **{**ONE, "stride": (3, 3), **attrs}), (2, 3, *image), filters)
     assert products_of_whole_windows(graph) is graph
+
+
+def test_images_of_one_place_are_rows():
+    graph = build(lambda x, W: ops.conv(x, W, size=(1, 1)), (4, 3, 1, 1), (5, 3, 1, 1))
+    after = products_of_whole_windows(graph)
+    assert [node.op.name for node in after.nodes] == ["reshape", "reshape", "matmul", "reshape"]
+    (found,), (wanted,) = interpret(after, *arrays(graph)), interpret(graph, *arrays(graph))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")

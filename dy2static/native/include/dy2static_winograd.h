@@ -9,7 +9,6 @@
 #ifndef DY2STATIC_WINOGRAD_H
 #define DY2STATIC_WINOGRAD_H
 
-#include "dy2static_blocked_singles.h"
 #include "dy2static_winograd_panels.h"
 
 enum {
@@ -332,8 +331,6 @@ static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
 {
     if (is_winograd(w))
         return winograd(w, &one_slice, x, filters, 0, scale, shift, residual, y);
-    if (is_single(w))
-        return single_conv(w, x, filters, scale, shift, residual, y);
     dy_blocks some = *w;
     const int64_t channels = w->plain ? w->in : in_whole(w->in), copied = channels * extent(w, 0) * extent(w, 1);
     const int64_t image = channels * w->image[0] * w->image[1], result = in_whole(w->out) * w->spots[0] * w->spots[1];
