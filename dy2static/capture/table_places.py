@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+import numpy as np
+
 from ..ir.graph import Node, Value
+from ..runtime.guard_tests import outside
 from ..runtime.host_calls import Hole
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 from .value_enumeration import computes
@@ -43,6 +46,10 @@ class TablePlaces:
             return False
         if self._is_place(value, size):
             return True
+        node = self.made(value)
+        if node is not None and node.op.name == "constant":
+            numbers = np.asarray(node.attrs["value"])
+            return not numbers.size or not outside(numbers, -size, size)
         if value in self._carried:
             is_first = self.are(self._carried[value], size, depth)
             if is_first:

@@ -1,4 +1,6 @@
 """Variables indexed by numbers that only the run knows: alone, several, beside slices, lists and new axes."""
+from types import SimpleNamespace
+
 import against_eager
 import chainer.functions as F
 import numpy as np
@@ -75,3 +77,27 @@ def test_lists_of_numbers_that_differ_in_each_call(name, kind):
             F.sum(call(x, places) ** 2).backward()
         np.testing.assert_allclose(found.grad, wanted.grad, rtol=1e-5)
     assert static.cache_info().captures == 2
+
+
+def test_ids_that_are_ignored_are_in_range():
+    """What is looked up is stored before the next look-up, which cannot fail: for ids that are ignored, too."""
+    holder, table = SimpleNamespace(), np.random.RandomState(0).standard_normal((9, 4)).astype("f")
+
+    def states(ids):
+        holder.states = []
+        for word in ids:
+            holder.states.append(F.embed_id(word, table, ignore_label=-1))
+        return F.sum(F.stack(holder.states), axis=0)
+
+    compiled = to_static(states, backend="numpy")
+    for ids in ([[1, -1], [8, 0]], [[-1, -1], [3, 5]], [[2, 3], [-1, 8]]):
+        ids = np.array(ids, "i")
+        np.testing.assert_array_equal(compiled(ids).array, states(ids).array)
+    assert compiled.cache_info()[:4] == (1, 32, 1, 0)
+    for wrong in ([[1, 9], [0, 0]], [[0, 0], [-10, 1]]):
+        found = []
+        for function in (compiled, states):
+            with pytest.raises(IndexError):
+                function(np.array(wrong, "i"))
+            found.append(len(holder.states))
+        assert found[0] == found[1]
