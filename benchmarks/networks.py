@@ -22,4 +22,4 @@ COLUMNS = (
 )
 
 if __name__ == "__main__":
-    run(__doc__, ["nets", "further", "recent"], COLUMNS, "dy2static")
+    run(__doc__, ["nets", "further", "recent", "twins"], COLUMNS, "dy2static")

@@ -1,8 +1,8 @@
 """Rounds over processes: each mode of a cell in a process of its own, of which one runs at a time; ratios are formed within rounds.
 
 `training.py` and `networks.py` say which columns and cells there are, and call `run`.  A package of cases (`steps`, `nets`,
-`further`, `recent`) has ``workloads`` (``CELLS`` and ``arrays(cell, small)``) and a file ``in_<framework>`` for each framework
-(``CELLS``, ``VERSION``, ``begin``).
+`further`, `recent`, `twins`) has ``workloads`` (``CELLS`` and ``arrays(cell, small)``) and a file ``in_<framework>`` for each
+framework (``CELLS``, ``VERSION``, ``begin``).
 """
 import argparse
 import contextlib

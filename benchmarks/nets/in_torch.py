@@ -24,7 +24,7 @@ def filled(model):
     """The model with the weights of `workloads.weight`, by Chainer's names."""
     with torch.no_grad():
         for path, layer in model.named_modules():
-            norm = isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm))
+            norm = isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm))
             names = {"weight": "gamma", "bias": "beta", **STATISTICS} if norm else {"weight": "W", "bias": "b"}
             for name, array in itertools.chain(layer.named_parameters(recurse=False), layer.named_buffers(recurse=False)):
                 if name != "num_batches_tracked" and not isinstance(layer, nn.LSTM):

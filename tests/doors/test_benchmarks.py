@@ -63,7 +63,8 @@ def test_whole_steps_compute_the_same(cell):
 
 
 @pytest.mark.parametrize("package, cell", [
-    (package, cell) for package, cell in [*rounds.cells_of(["nets", "further"]), ("recent", "Text.train"), ("recent", "ViT.infer")]
+    (package, cell) for package, cell in [*rounds.cells_of(["nets", "further"]), ("recent", "Text.train"), ("recent", "ViT.infer"),
+                                             ("twins", "Res2.infer"), ("twins", "Chars.infer")]
     if cell in ("Graph.train", "BERT.train", "Text.train") or not cell.endswith(("train", "lists")) and not cell.startswith("Tagger")])
 def test_networks_compute_the_same(package, cell):
     """Those that capture quickly; the program compares the numbers of all of them."""
