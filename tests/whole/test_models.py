@@ -14,7 +14,6 @@ def test_model(name):
 
 #: Models for which each size has programs of its own, and why.
 EACH_SIZE = {
-    "DCGAN, each update whole": "the size is given as a number, not by an array",
     "seq2seq, NStepLSTM": "the sentences are a list, whose length is that of the batch",
 }
 
