@@ -92,7 +92,7 @@ UP_TO = {
     "random.randrange": (lambda x, n: x * TABLE[random.randrange(n)], 2),
     "np.random.uniform": (lambda x, n: x * np.random.uniform(0, n, (3, 1)).astype("f"), 2),
     "a close bound": (lambda x, n: x * TABLE[np.random.randint(n - 1, n, 3)], 2),
-    "a size": (lambda x, n: x * np.random.normal(0, 1, n).astype("f").sum(), 5),
+    "a size": (lambda x, n: x * np.random.normal(0, 1, n).astype("f").sum(), 3),
     "a sample's size": (lambda x, n: x * sum(random.sample(range(99), n)), 5),
 }
 TABLE = np.random.RandomState(1).randn(100, 4).astype("f")
