@@ -11,13 +11,17 @@ from dy2static.dispatch.sizes import Captures
 from dy2static.ir.size_needed import SizeNeeded
 from dy2static.options import DEFAULTS
 from dy2static.record.paths import Argument, Sources
-from dy2static.runtime.ledger import Clock, Ledger
+from dy2static.runtime.ledger import Clock, Ledger, clock
 
 
 @pytest.fixture
 def time(monkeypatch):
-    """A clock that only tests move: ``time[0]``; captures may take four seconds at first."""
+    """A clock that only tests move: ``time[0]``; captures may take four seconds at first.
+
+    No captures have been counted by it: a difference from a fraction of seconds would be rounded.
+    """
     now = [0.0]
+    monkeypatch.setattr(clock, "captured", 0.0)
     monkeypatch.setattr("dy2static.runtime.ledger._ALLOWANCE", 4.0)
     monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
     return now
