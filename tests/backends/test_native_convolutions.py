@@ -1,4 +1,5 @@
 """Convolutions for generated code, against those of NumPy that programs use otherwise."""
+import functools
 import itertools
 import os
 import threading
@@ -9,7 +10,7 @@ import pytest
 from dy2static.native import compiler, convolutions, library, team
 from dy2static.ops.correlation import convolve_images, convolve_transposed, correlate_with_gradient
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 
 NAMES = {"f32": (np.float32, 2e-5), "f64": (np.float64, 1e-12)}
 CALLS = {"conv": (convolve_images, "x W", "y"), "conv_transpose": (convolve_transposed, "y W", "x"),
@@ -19,20 +20,23 @@ TEXT = """
 #include "%s"
 #define DY_WINDOWS_%s
 #include "%s"
-static const dy_windows windows = %s;
 static int run(char **p, int64_t *n, double *d)
 {
-    return dy_%s_%s(&windows, (void *)p[0], (void *)p[1], (void *)p[2]%s);
+    return dy_%s_%s((void *)p[0], (void *)p[1], (void *)p[2], (void *)p[3]%s);
 }
 %s
 """
 
 
 def native(call, name, windows, declined=lambda *args: pytest.fail("declined")):
-    """A function of NumPy arrays.  declined: what is called where the kernel gives no result."""
-    text = TEXT % (library.HEADER, name.upper(), convolutions.HEADER, windows.text(), call, name,
-                   "" if call == "conv_grad_weight" else ", 0", library.wrapper("f", ("array", "array"), ("array",)))
-    return library.bind(compiler.build(text), "f", declined)
+    """A function of NumPy arrays.  declined: what is called where the kernel gives no result.
+
+    The windows are an argument of its text, which is compiled once for all of them.
+    """
+    text = TEXT % (library.HEADER, name.upper(), convolutions.HEADER, call, name,
+                   "" if call == "conv_grad_weight" else ", 0", library.wrapper("f", ("array", "array", "array"), ("array",)))
+    function = library.bind(compiler.build(text), "f", lambda _, *args: declined(*args))
+    return functools.partial(function, np.hstack(windows.members()))
 
 
 def spots(image, kernel, stride, pad, dilate, extra=0):

@@ -50,6 +50,7 @@ def check(address, name, m, n, k, trans_a, trans_b, alpha=1, beta=0, pad=0):
     return c
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_products(name, shape):
@@ -60,6 +61,7 @@ def test_products(name, shape):
         check(address, name, *shape, trans_a, trans_b, beta=1, pad=pad)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes_at_the_edges_of_blocks(name):
     for m, n, k in ((193, 33, 3), (2, 3, 385), (97, 65, 193), (1, 2, 80000), (2, 1, 80000)):
@@ -67,6 +69,7 @@ def test_sizes_at_the_edges_of_blocks(name):
         check(products.address(name), name, m, n, k, 1, 0, beta=1)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("m, n, k", [(400, 1061, 400), (400, 385, 800), (193, 34, 800), (200, 17, 1000), (299, 61, 130), (150, 61, 90)])
 def test_products_of_many_rows(name, m, n, k):
@@ -82,6 +85,7 @@ def test_products_of_many_rows(name, m, n, k):
         np.testing.assert_array_equal(some, whole[:100])
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("m, n, k", [(2, 137, 40), (4, 200, 33), (6, 64, 19), (13, 32, 40), (13, 710, 400), (9, 31, 500), (40, 61, 800),
                                      (61, 20, 400), (100, 140, 90), (101, 530, 500)], ids=str)
@@ -92,6 +96,7 @@ def test_products_of_few_rows(name, m, n, k):
         check(products.address(name), name, m, n, k, trans_a, trans_b, alpha=0.5, beta=2, pad=3)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("m, n, k", [(64, 10, 784), (784, 10, 64), (97, 16, 30), (100, 17, 9), (51, 31, 900), (50, 2, 40), (49, 3, 21),
                                      (61, 13, 8), (33, 5, 70), (8, 7, 12)], ids=str)
@@ -108,6 +113,7 @@ def test_products_of_few_columns(name, m, n, k):
         np.testing.assert_array_equal(some, whole[:m - 2])
 
 
+@pytest.mark.any_python
 def test_large_products_of_two_threads():
     address = products.address("f32")
     with ThreadPoolExecutor(2) as pool:
@@ -116,6 +122,7 @@ def test_large_products_of_two_threads():
         np.testing.assert_array_equal(other, first)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trans_a", (0, 1))
 def test_products_of_a_matrix_and_its_own_transpose_are_symmetric(name, trans_a):
@@ -130,12 +137,14 @@ def test_products_of_a_matrix_and_its_own_transpose_are_symmetric(name, trans_a)
         assert np.isnan(whole[:, n:]).all()
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("m, n, k", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 4, 0), (4, 1, 0)])
 def test_empty_products(m, n, k):
     for beta in (0, 2):
         check(products.address("f32"), "f32", m, n, k, 0, 0, beta=beta)
 
 
+@pytest.mark.any_python
 def test_nan_and_infinity_pass_through():
     a, b = np.ones((5, 6), np.float32), np.ones((6, 40), np.float32)
     a[1, 2], b[3, 4], b[5, 39] = np.nan, np.inf, -np.inf
@@ -144,42 +153,54 @@ def test_nan_and_infinity_pass_through():
     np.testing.assert_array_equal(c, a @ b)
 
 
-TEXT = """
-#include "%s"
+HEADERS = f"""
+#include "{library.HEADER}"
 #define DY_PRODUCTS_F32
 #define DY_PRODUCTS_F64
-#include "%s"
-static int run(char **p, int64_t *n, double *d)
+#include "{products.HEADER}"
+"""
+
+RUN = """
+static int run_%s(char **p, int64_t *n, double *d)
 {
     %s
     return 0;
 }
-%s
 """
 
 
-def generated(body, count):
-    text = TEXT % (library.HEADER, products.HEADER, body, library.wrapper("f", ("array",) * count, ("array",)))
-    return library.bind(compiler.build(text), "f", lambda *args: pytest.fail("declined"))
+def generated(*bodies):
+    """Functions of two arrays and a result, in one text."""
+    text = HEADERS + "".join([RUN % (number, body) + library.wrapper(f"f_{number}", ("array", "array"), ("array",), run=f"run_{number}")
+                              for number, body in enumerate(bodies)])
+    built = compiler.build(text)
+    return [library.bind(built, f"f_{number}", lambda *args: pytest.fail("declined")) for number in range(len(bodies))]
 
 
-@pytest.mark.parametrize("m, n, k", [(2, 3, 4), (8, 8, 8), (16, 16, 16), (1, 40, 40)], ids=str)
-@pytest.mark.parametrize("trans_a, trans_b", [(0, 0), (0, 1), (1, 0)])
-@pytest.mark.parametrize("name", NAMES)
-def test_from_generated_code(name, m, n, k, trans_a, trans_b):
-    dtype, _, tolerance = NAMES[name]
-    a, b = matrices(m, n, k, trans_a, trans_b, dtype, 0)
-    a, b, c = np.ascontiguousarray(a), np.ascontiguousarray(b), np.empty((m, n), dtype)
-    generated(f"dy_gemm_{name}({trans_a}, {trans_b}, {m}, {n}, {k}, 1, (void *)p[0], {a.shape[1]}, (void *)p[1], {b.shape[1]}, 0,"
-              f"(void *)p[2], {n});", 2)(a, b, c)
-    np.testing.assert_allclose(c, (a.T if trans_a else a) @ (b.T if trans_b else b), rtol=tolerance * 100, atol=tolerance)
+@pytest.mark.any_python
+def test_from_generated_code():
+    cases, bodies = [], []
+    for name, (m, n, k), (trans_a, trans_b) in itertools.product(NAMES, [(2, 3, 4), (8, 8, 8), (16, 16, 16), (1, 40, 40)],
+                                                                 [(0, 0), (0, 1), (1, 0)]):
+        a, b = map(np.ascontiguousarray, matrices(m, n, k, trans_a, trans_b, NAMES[name][0], 0))
+        cases.append((name, (m, n, k), trans_a, trans_b, a, b))
+        bodies.append(f"dy_gemm_{name}({trans_a}, {trans_b}, {m}, {n}, {k}, 1, (void *)p[0], {a.shape[1]}, (void *)p[1], {b.shape[1]}, 0,"
+                      f"(void *)p[2], {n});")
+    for (name, (m, n, k), trans_a, trans_b, a, b), function in zip(cases, generated(*bodies)):
+        dtype, _, tolerance = NAMES[name]
+        c = np.empty((m, n), dtype)
+        function(a, b, c)
+        np.testing.assert_allclose(c, (a.T if trans_a else a) @ (b.T if trans_b else b), rtol=tolerance * 100, atol=tolerance,
+                                   err_msg=f"{name} {m} {n} {k} {trans_a} {trans_b}")
 
 
+@pytest.mark.any_python
 def test_batches():
     random = np.random.RandomState(0)
     a, b = random.rand(3, 4, 5).astype("f"), random.rand(5, 6).astype("f")
     c = np.empty((3, 4, 6), "f")
-    generated("dy_gemm_batch_f32(3, 0, 0, 4, 6, 5, 1, (void *)p[0], 5, 20, (void *)p[1], 6, 0, 0, (void *)p[2], 6, 24);", 2)(a, b, c)
+    product, = generated("dy_gemm_batch_f32(3, 0, 0, 4, 6, 5, 1, (void *)p[0], 5, 20, (void *)p[1], 6, 0, 0, (void *)p[2], 6, 24);")
+    product(a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 
 
