@@ -305,8 +305,12 @@ def seen(make, compiled):
     return found
 
 
-@pytest.mark.parametrize("backend", ["numpy", "c"])
-@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+#: Those whose numbers are constants of native code.  Guards and what is written are code of the program around it, with any backend.
+NUMBERS = [vars_of_an_object, defaults_that_are_read, which_of_two_nans, numbers_among_which_are_nans, decimals]
+
+
+@pytest.mark.parametrize("make, backend", [*[(make, "numpy") for make in CASES], *[(make, "c") for make in NUMBERS]],
+                         ids=lambda given: getattr(given, "__name__", given))
 def test_what_one_way_writes_the_others_read(make, backend, monkeypatch):
     monkeypatch.setitem(globals(), "SCALE", 1.0)
     with decimal.localcontext(), warnings.catch_warnings():

@@ -12,6 +12,10 @@ STEP = 8
 BACKENDS = ["numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="no C compiler"))]
 SIZES = (32, 40, 48, 56, 41, 42, 50, 43, 31, 17, 33, 47, 49, 55, 26, 30, 20, 44, 9, 12, 7, 5)
 
+#: For native code: what is captured for a size does not depend on the backend, and numbers of steps differ in nothing but how often they are there.
+#: Three numbers of steps, the last of them whole, of one row, and of more rows, by programs for one size and for others.
+FEW_SIZES = (32, 41, 42, 43, 26, 31, 9, 48)
+
 
 def in_pairs(link, x):
     parts = [F.tanh(link(x[i:i + STEP])) for i in range(0, len(x), STEP)]
@@ -55,7 +59,7 @@ def test_a_program_for_each_number_of_steps(function, most, backend):
     np.random.seed(0)
     link = L.Linear(3, 4)
     static = to_static(function, backend=backend)
-    for n in SIZES:
+    for n in SIZES if backend == "numpy" else FEW_SIZES:
         x, found = np.random.RandomState(n).uniform(-1, 1, (n, 3)).astype("f"), []
         for run in (function, static):
             link.cleargrads()
@@ -66,10 +70,10 @@ def test_a_program_for_each_number_of_steps(function, most, backend):
             np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
     info = static.cache_info()
     assert info.captures <= most and not info.fallbacks
-    captured = info.captures
-    for n in range(26, 56):                             # numbers of steps that are known by now
-        static(link, np.zeros((n, 3), "f"))
-    assert static.cache_info().captures <= captured + 2
+    if backend == "numpy":
+        for n in range(26, 56):                         # numbers of steps that are known by now
+            static(link, np.zeros((n, 3), "f"))
+        assert static.cache_info().captures <= info.captures + 2
 
 
 def test_the_stop_of_a_range_is_that_of_the_call():
