@@ -80,15 +80,34 @@ def around_each():
 #: The folders whose tests take longest.
 _LONG = ("whole", "training", "doors")
 
+#: The folders whose tests are about captures and graphs.  Where one runs with both backends, all Pythons capture what it does for NumPy, and
+#: one of them makes the native program, too: a graph is the same C text on each.  Other folders call native programs on all Pythons.
+_OF_GRAPHS = ("capture", "parts", "passes", "training")
 
+
+@pytest.hookimpl(tryfirst=True)             # before tests are left out by their marks
 def pytest_collection_modifyitems(config, items):
     """Long tests come first: at the end, each worker waits for a short test of the others."""
     items.sort(key=lambda item: not set(_LONG).intersection(item.path.parts))
+    names = {item.nodeid for item in items}
+    for item in items:
+        if set(_OF_GRAPHS).intersection(item.path.parts) and _numpy_twins(item) & names:
+            item.add_marker(pytest.mark.any_python)
     count = cuda.devices() if config.getoption("--gpu") else 0
     for item in items:
         reason = _reason_to_skip(item, count)
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _numpy_twins(item):
+    """What a test for native code would be called for NumPy; nothing for other tests."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or callspec.params.get("backend") != "c":
+        return set()
+    words = callspec.id.split("-")
+    return {f"{item.nodeid[:-len(callspec.id) - 1]}{'-'.join([*words[:k], 'numpy', *words[k + 1:]])}]"
+            for k, word in enumerate(words) if word == "c"}
 
 
 def _reason_to_skip(item, count):

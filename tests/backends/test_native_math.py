@@ -180,6 +180,7 @@ def test_each_special_number(dtype):
     assert not wrong, "\n".join([f"{len(wrong)} are wrong", *wrong[:60]])
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arrays_of_all_sizes(dtype):
@@ -229,6 +230,7 @@ def points(dtype):
     return np.concatenate([found, -found])
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_exponentials_of_masked_scores_are_zeros(dtype):
@@ -262,6 +264,7 @@ def kernel_of(name, dtype):
     return kernel
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("name, dtype", COMPUTED)
 def test_errors_in_ulps(name, dtype):
@@ -283,6 +286,7 @@ def test_errors_in_ulps(name, dtype):
     assert error.max() <= ULPS[name][place], f"{error.max():.3f} ulp at {x[finite][error.argmax()]!r}"
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("dtype, most", [("float32", 38), ("float64", 308)])
 def test_logarithms_of_powers_of_ten(dtype, most):
@@ -290,6 +294,7 @@ def test_logarithms_of_powers_of_ten(dtype, most):
     assert np.array_equal(kernel_of("log10", dtype).run(np.array([f"1e{k}" for k in exponents], dtype))[0], exponents)
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_powers(dtype):
@@ -309,6 +314,7 @@ def test_powers(dtype):
     assert np.array_equal(kernel.run(whole[fits], times[fits])[0], exact)
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_angles_of_points(dtype):

@@ -82,6 +82,7 @@ def counted(library, size, step, times):
     return items
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("size, step", [(0, 1), (1, 1), (7, 3), (1000, 1), (1000, 999), (999, 1000)])
 def test_each_element_is_done_once(threads, library, count, size, step):
@@ -147,6 +148,7 @@ def test_wanted(monkeypatch, own, openmp, expected):
         assert team.wanted() == (cores if expected == "cores" else expected)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("m, n, k", [(193, 70, 9), (70, 193, 9), (1, 1030, 20), (1030, 1, 20), (9, 65, 40), (8, 129, 40), (145, 2, 40),
                                      (100, 100, 400), (260, 70, 40), (515, 66, 40), (210, 40, 1024),
                                      (400, 290, 300)], ids=str)
@@ -166,6 +168,7 @@ def test_products(threads, m, n, k):
 UNEVEN = [(1024, 256, 64), (256, 64, 256), (300, 300, 64), (100, 1000, 64), (200, 100, 128), (20, 800, 200), (1024, 30, 64), (300, 300, 300)]
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("trans_a, trans_b", [(0, 0), (0, 1), (1, 0)])
 def test_products_are_cut_evenly(threads, trans_a, trans_b):
     """Of two threads, the one that has most has little more than half."""
@@ -214,6 +217,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_convolutions(threads, call, name):

@@ -167,6 +167,7 @@ def test_another_process_reads_the_table(clock):
     assert done.stdout.split() == [str(tuned.algorithm)], done.stderr
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("call", shapes.CALLS)
 @pytest.mark.parametrize("row", shapes.ROWS)
 def test_every_algorithm_gives_the_same(call, row):
@@ -199,6 +200,7 @@ def test_algorithms_are_measured_on_usual_numbers(call, name, monkeypatch):
     assert all(np.isfinite(array).all() and array.any() and array.ctypes.data % 64 == 0 for array in made)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("in_, out, groups, image", [(32, 48, 1, (9, 11)), (8, 20, 1, (6, 7)), (64, 64, 2, (5, 6)),
                                                      (32, 32, 4, (8, 8)), (32, 32, 8, (7, 12))])
 def test_every_algorithm_gives_the_same_in_blocks(in_, out, groups, image):

@@ -21,6 +21,7 @@ SUMMED = [shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(1, 1)), shapes.win
           shapes.windows(3, 1, 20, 40, (5, 23, 12), (3, 3, 3), pad=(1, 1, 1))]
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("call, row", [
     *((call, row) for call in shapes.CALLS for row in ROWS), *(("conv_grad_weight", row) for row in SUMMED)], ids=str)
 @pytest.mark.parametrize("number", [1.0, np.inf, np.nan])

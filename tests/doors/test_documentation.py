@@ -46,6 +46,7 @@ def test_examples_of_docstrings_give_what_they_show(path):
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").rglob("*.md"))
 
 
+@pytest.mark.any_python
 def test_the_changelog_has_each_entry_once_and_under_a_theme():
     """Git joins the lines of both sides when it merges this page."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -61,6 +62,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_to_headings(page):
     for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
@@ -70,6 +72,7 @@ def test_links_lead_to_headings(page):
 INTERNALS = [page for page in PAGES if page.parent.name == "architecture" or page.name == "architecture.md"]
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("page", INTERNALS, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_files_that_the_architecture_names_exist(page):
     files = {path.as_posix() for folder in ("dy2static", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.*")}

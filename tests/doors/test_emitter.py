@@ -8,6 +8,8 @@ import dy2static
 from dy2static.backends.c.emitter import Emitter, FlowEmitter
 from dy2static.backends.c.function import FunctionEmitter
 
+pytestmark = pytest.mark.any_python
+
 C = Path(dy2static.__file__).parent / "backends" / "c"
 FILES = sorted(C.glob("*.py"))
 PROTOCOLS = {"Emitter": Emitter, "FlowEmitter": FlowEmitter}

@@ -13,6 +13,8 @@ import pytest
 import dy2static
 from dy2static.paddle.names import PaddleNames
 
+pytestmark = pytest.mark.any_python
+
 PACKAGE = Path(dy2static.__file__).parent
 
 ROWS = (

@@ -81,6 +81,7 @@ def distributions(tmp_path_factory):
     return sdist, built(folder / sdist.name[:-len(".tar.gz")], "build_wheel", folder)
 
 
+@pytest.mark.any_python
 def test_the_wheel_has_every_file_of_the_package(distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
@@ -92,6 +93,7 @@ def test_the_wheel_has_every_file_of_the_package(distributions):
     assert any(name.endswith("/LICENSE") for name in information)
 
 
+@pytest.mark.any_python
 def test_an_index_can_show_the_readme(distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         name = next(name for name in archive.namelist() if name.endswith("METADATA"))
@@ -103,6 +105,7 @@ def test_an_index_can_show_the_readme(distributions):
     assert "docs/training.md" in text and text.count("```") == (ROOT / "README.md").read_text(encoding="utf-8").count("```")
 
 
+@pytest.mark.any_python
 @pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler")
 def test_the_wheel_works_where_it_is_unpacked(distributions, tmp_path):
     with zipfile.ZipFile(distributions[1]) as archive:

@@ -84,17 +84,20 @@ def said_by_mypy(tmp_path_factory):
     return run.stdout
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("sample", [SAMPLE, STRICT_SAMPLE], ids=lambda path: path.stem)
 def test_mypy_sees_signatures(said_by_mypy, sample):
     own = "".join(line for line in said_by_mypy.splitlines(True) if sample.name in line)
     assert reported(own) == expected(sample), said_by_mypy
 
 
+@pytest.mark.any_python
 def test_what_is_typed_strictly(said_by_mypy):
     """The files that users import from, and `INNER`."""
     assert not re.findall(r"^(?!.*typing_(?:sample|strict)\.py).*: error: .*$", said_by_mypy, re.M), said_by_mypy
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("sample", [SAMPLE, STRICT_SAMPLE], ids=lambda path: path.stem)
 def test_pyright_sees_the_same(tmp_path, sample):
     """The same types, and errors in the same lines: codes have other names.  It names a type without its module."""

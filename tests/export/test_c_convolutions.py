@@ -13,7 +13,7 @@ from dy2static.ir.types import type_of
 from dy2static.native.convolutions import Windows
 from tests.export.c_library import GCC, CLibrary, close, closed
 
-pytestmark = pytest.mark.skipif(GCC is None, reason="there is no C compiler")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(GCC is None, reason="there is no C compiler")]
 
 #: batch, groups, channels of a group of x, filters of a group, image, kernel, stride, pad, dilate.
 WINDOWS = {

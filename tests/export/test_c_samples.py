@@ -10,7 +10,7 @@ from dy2static.ir.types import type_of
 from tests.export.c_library import GCC, CLibrary, close, closed
 from tests.ops.test_ops import CASES
 
-pytestmark = pytest.mark.skipif(GCC is None, reason="there is no C compiler")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(GCC is None, reason="there is no C compiler")]
 
 #: Ops without a form in C, at all or for some samples.
 REFUSED = {"arange", "py_add", "py_sub", "py_mul", "py_truediv", "py_floordiv",

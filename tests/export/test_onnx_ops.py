@@ -19,6 +19,8 @@ from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS
 from dy2static.ir.types import Tensor, type_of
 
+pytestmark = pytest.mark.any_python
+
 DTYPES = ("float32", "float64", "float16")
 #: Ops that are taken apart only where there are elements.
 NOT_EMPTY = {"scale_shift", "normalize_l2", "scaled"}

@@ -8,6 +8,8 @@ from dy2static.ir.building import Builder, building
 from dy2static.ir.op import OPS
 from dy2static.ir.types import Tensor
 
+pytestmark = pytest.mark.any_python
+
 
 def test_sums_by_many_blocks_are_added_up_in_their_order():
     builder = Builder("columns")

@@ -9,6 +9,8 @@ from dy2static.native import nvrtc
 from dy2static.native.device_kernels import text_of
 from dy2static.native.emulated import EmulatedDevice, missing
 
+pytestmark = pytest.mark.any_python
+
 #: Dtypes of what is random in the operands; None: the sample's own.  For others, types in the text differ and nothing else.
 DTYPES = {None: 100, "float16": 2, "float64": 2, "int32": 2, "bool": 2}
 

@@ -5,7 +5,7 @@ import pytest
 from dy2static.native.device_kernels import Kernel
 from dy2static.native.emulated import EmulatedDevice, EmulationError, missing
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 #: What a kernel does with ``p``, 64 floats, in blocks of 64 threads; how many blocks; what is found.
 KERNELS = {

@@ -9,7 +9,7 @@ from dy2static.check_gpu.samples import kernels_of
 from dy2static.native import launcher
 from dy2static.native.emulated import EmulatedDevice, missing
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 
 def split(x, heads):

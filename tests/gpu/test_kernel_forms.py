@@ -20,7 +20,7 @@ from dy2static.native.device_kernels import text_of
 from dy2static.native.emulated import EmulatedDevice, missing
 from dy2static.passes.in_place import Update
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 #: Functions of a matrix and a vector as long as its rows, and whether threads compute several elements of them.
 ELEMENTWISE = {

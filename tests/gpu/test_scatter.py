@@ -8,7 +8,7 @@ from dy2static.backends.cuda.kernels import scatter
 from dy2static.ir.template import AT
 from dy2static.native.emulated import missing
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 
 def indices(size, *shape):
