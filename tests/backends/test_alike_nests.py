@@ -9,7 +9,7 @@ from dy2static.backends.c import executor
 from dy2static.backends.c.alike_nests import AlikeNests
 from dy2static.native import compiler
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 X = np.random.RandomState(0).randn(12, 64, 50).astype("f")
 W = np.random.RandomState(1).randn(50, 50).astype("f") / 10
 

@@ -6,7 +6,7 @@ import pytest
 from dy2static import not_to_static, to_static
 from dy2static.native import compiler
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 X = np.random.RandomState(0).randn(3, 50).astype("f")
 
 

@@ -8,7 +8,7 @@ from dy2static import ops, to_static
 from dy2static.native import compiler
 from tests.backends.test_loop_ir import graph
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 
 ALL = slice(None)
 PARTS = [

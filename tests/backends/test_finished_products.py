@@ -10,12 +10,11 @@ import pytest
 from dy2static import to_static
 from dy2static.native import compiler, products
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 
 
 # The kernel -----------------------------------------------------------------------------------------------------------
 
-@pytest.mark.any_python
 @pytest.mark.parametrize("shape", [(1, 40, 9), (40, 1, 9), (5, 40, 64), (30, 70, 20), (150, 60, 33), (130, 600, 900), (200, 530, 8),
                                    (150, 20, 40), (300, 4, 9), (6, 5, 0),
                                    (300, 290, 900)], ids=str)

@@ -22,6 +22,8 @@ from dy2static.ir.building import Builder, building
 from dy2static.ir.graph import Value
 from dy2static.ir.types import Tensor
 
+pytestmark = pytest.mark.any_python
+
 SHAPES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 
 

@@ -17,6 +17,8 @@ from dy2static.ir.types import Tensor
 from dy2static.native import compiler, cpus
 from tests.backends.test_loop_ir import graph, only, softmax
 
+pytestmark = pytest.mark.any_python
+
 
 def stages(function, *shapes, sweep=-1):
     """What each stage defines or adds up, the values with buffers, and the length of a strip."""

@@ -13,6 +13,8 @@ from dy2static.backends.loops.schedule import BLOCK, schedule
 from dy2static.ir.building import Builder, building
 from dy2static.ir.types import Tensor
 
+pytestmark = pytest.mark.any_python
+
 
 def graph(function, *shapes, dtype="float32"):
     """The graph of a function of arrays; inputs are called x, y, z."""

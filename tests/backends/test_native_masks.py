@@ -9,7 +9,7 @@ import pytest
 from dy2static import to_static
 from dy2static.native import compiler
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 
 ROWS = 230
 PLACES = np.arange(ROWS)

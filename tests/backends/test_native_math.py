@@ -326,6 +326,7 @@ def test_angles_of_points(dtype):
     assert not flagged and (np.abs(actual - expected) / np.spacing(np.abs(expected.astype(dtype)))).max() < 1.5
 
 
+@pytest.mark.any_python
 @needs_compiler
 @pytest.mark.parametrize("name, dtype", COMPUTED)
 def test_no_flags_without_reason(name, dtype):

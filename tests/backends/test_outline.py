@@ -11,6 +11,8 @@ from dy2static.backends.c import names
 from dy2static.backends.c.outline import Parts, numbered
 from dy2static.native import compiler
 
+pytestmark = pytest.mark.any_python
+
 TYPES = {"x": "const float *", "y": "float *", "z": "float *"}
 
 

@@ -12,7 +12,7 @@ import pytest
 import dy2static
 from dy2static.native import compiler, cpus
 
-pytestmark = pytest.mark.skipif(not cpus.has_masked_loads() or not compiler.available(), reason="needs AVX2 and a C compiler")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not cpus.has_masked_loads() or not compiler.available(), reason="needs AVX2 and a C compiler")]
 
 FUNCTIONS = {
     "layer normalization": lambda x, y: F.layer_normalization(x, y[0], y[1]),

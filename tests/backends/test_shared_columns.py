@@ -7,7 +7,7 @@ import pytest
 from dy2static import to_static
 from dy2static.native import compiler
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+pytestmark = [pytest.mark.any_python, pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")]
 
 
 def array(*shape):

@@ -8,6 +8,8 @@ from dy2static.backends.c import turned_loads as loads
 from dy2static.native import compiler
 from tests.backends.test_loop_ir import graph, only
 
+pytestmark = pytest.mark.any_python
+
 needs_compiler = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
 

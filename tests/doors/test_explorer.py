@@ -170,6 +170,7 @@ def after(page, script, tmp_path):
     return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", found, re.S)[1]))
 
 
+@pytest.mark.any_python
 @in_browser
 def test_in_a_browser(tmp_path):
     """Every pane opens, clicks and keys highlight, Escape lets go."""
@@ -197,6 +198,7 @@ def test_in_a_browser(tmp_path):
     assert any(" = softmax(" in text for text in found["moved"]) and "graph: Softmax" in found["why"]
 
 
+@pytest.mark.any_python
 @in_browser
 @needs_compiler
 def test_c_in_a_browser(tmp_path):
@@ -220,6 +222,7 @@ def test_c_in_a_browser(tmp_path):
     assert found["landmarks"] == [1, 1, 1] and not found["unnamed"]
 
 
+@pytest.mark.any_python
 @in_browser
 def test_a_deep_network_is_drawn_and_highlighted(tmp_path):
     """A graph of a thousand operations."""

@@ -13,6 +13,8 @@ import dy2static
 from dy2static import InputSpec
 from tests.export.c_library import GCC, STRICT, close
 
+pytestmark = pytest.mark.any_python
+
 ARM64, ARM32, QEMU = "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc", "qemu-aarch64"
 
 

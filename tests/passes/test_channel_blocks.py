@@ -18,6 +18,8 @@ from dy2static.ops.channel_blocks import convolve_blocks, turn_to_blocks
 from dy2static.passes import blocked_parts, convolution_speed
 from dy2static.passes.channel_blocks import block_channels
 
+pytestmark = pytest.mark.any_python
+
 
 def names(graph):
     return [node.op.name for node in graph.nodes]

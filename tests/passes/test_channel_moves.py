@@ -13,6 +13,8 @@ from dy2static.native import compiler
 from dy2static.passes import channel_blocks
 from dy2static.passes.channel_blocks import block_channels
 
+pytestmark = pytest.mark.any_python
+
 X, STEM = (2, 3, 12, 10), (32, 3, 3, 3)
 
 

@@ -10,6 +10,8 @@ from dy2static.ir.interpret import interpret
 from dy2static.native import compiler
 from dy2static.passes.interleaved_joins import interleave_joins
 
+pytestmark = pytest.mark.any_python
+
 
 def shuffled(*parts, split=(2, 2, 3, 4), axes=(0, 2, 1, 3), axis=1):
     joined = ops.concat(*parts, axis=axis)

@@ -10,6 +10,8 @@ from dy2static.ir.interpret import interpret
 from dy2static.native import compiler
 from dy2static.passes.whole_windows import products_of_whole_windows
 
+pytestmark = pytest.mark.any_python
+
 ONE = {"stride": (3, 1), "pad": (0, 0), "dilate": (1, 1)}
 
 
