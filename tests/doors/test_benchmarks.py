@@ -75,6 +75,7 @@ def test_networks_compute_the_same(package, cell):
     assert compiled.compiled.stats()["fallbacks"] == 0
 
 
+@pytest.mark.any_python
 def test_sizes_for_tests_have_the_same_arrays():
     for cell in ("W1.train", "W3.train", "W4.train", "W5.train", "W8.infer", "W11.train"):
         small, full = workloads.arrays(cell, small=True), workloads.arrays(cell)
@@ -87,6 +88,7 @@ def test_every_column_has_its_file():
         assert column.environment in ("", *environments.PEERS)
 
 
+@pytest.mark.any_python
 def test_runner(tmp_path):
     """A whole run in small: processes, records, figures, page."""
     (tmp_path / "performance.md").write_text(PAGE.read_text())
@@ -103,16 +105,19 @@ def test_runner(tmp_path):
     assert "| W12.call | dy2static, numpy | 1 | 0 | 0 |" in page and page == report.fill(page, figures)
 
 
+@pytest.mark.any_python
 def test_figures_go_into_a_new_folder(tmp_path):
     subprocess.run([sys.executable, str(ROOT / "benchmarks" / "run.py"), "--report", "--results", str(tmp_path / "results"),
                     "--docs", str(tmp_path / "new" / "docs")], check=True)
     assert json.loads((tmp_path / "new" / "docs" / "performance.json").read_text())["threads"] == {}
 
 
+@pytest.mark.any_python
 def test_page_has_every_section_once():
     assert sorted(report.sections_of(PAGE.read_text())) == sorted(report.SECTIONS)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=lambda page: page.name)
 def test_pages_show_the_figures(page):
     assert page.read_text() == report.fill(page.read_text(), json.loads(FIGURES.read_text())), \
@@ -125,6 +130,7 @@ def record(column, us, check=(1.0,), others=0.0, **further):
             "first_s": 0.5, "version": "V 1", "blocks": [[us, others, us]], **further}
 
 
+@pytest.mark.any_python
 def test_tables():
     """Ratios are to eager Chainer; what differs is wrong; blocks in company do not count on two threads."""
     times = [record("Chainer", 500), record("PyTorch", 100), record("JAX", 40, check=[1.1]), record("Paddle", 9, round=1),

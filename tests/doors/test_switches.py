@@ -164,6 +164,7 @@ ELSEWHERE = {"BACKGROUND": "backends/test_native_background.py", "RECOMPUTE": "p
              "PACE": "runtime/test_pacing.py"}
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("settings", ENVIRONMENT)
 def test_environment_variables(settings, tmp_path):
     """Each variable does at the start what its function does later; logs go to stderr."""

@@ -208,7 +208,11 @@ PARTS = {
 IN_TRAINING = ("all", "x to y")
 
 
-@pytest.mark.parametrize("case, mode", [(case, False) for case in PARTS] + [(case, True) for case in IN_TRAINING])
+#: Other parts are cut out of what is saved of the whole in the same way: one Python has their tests.
+FEW = [pytest.param(case, False, marks=() if case in IN_TRAINING else pytest.mark.any_python) for case in PARTS]
+
+
+@pytest.mark.parametrize("case, mode", FEW + [(case, True) for case in IN_TRAINING])
 def test_inference_model(case, mode, tmp_path):
     """Any batch, both ways, as eager in the mode that was traced, whatever the mode is now."""
     feed, fetch = PARTS[case]

@@ -143,6 +143,7 @@ def test_a_process_that_raises_ends_all():
     assert "InvalidType" in said and "lambda x: F.reshape(before(x), (7, 7))" in said
 
 
+@pytest.mark.any_python
 @needs_mpi
 def test_one_process_compiles(tmp_path):
     """Processes that share a cache compile each library once."""
@@ -159,6 +160,7 @@ def test_one_process_compiles(tmp_path):
     assert texts and len(set(texts)) == len(texts)
 
 
+@pytest.mark.any_python
 @needs_mpi
 def test_example(tmp_path):
     program = HERE.parent.parent / "examples" / "chainermn" / "train_digits.py"
