@@ -18,7 +18,7 @@ from dy2static.native import channel_blocks, compiler, convolutions, cpus, produ
 
 KINDS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
 COMPILERS = ("gcc", "clang")
-KERNELS = ("product", "windows", "blocks", "math")
+KERNELS = ("product", "windows", "depthwise", "blocks", "math")
 TYPES = {"float": "f32", "double": "f64"}
 EMULATOR, SYSROOT = "qemu-aarch64", "/usr/aarch64-linux-gnu"
 
@@ -109,6 +109,8 @@ static void check(void)
         dy_windows own = all[s / (DY_PANELS + 1)];
         const dy_windows *const w = &own;
         own.algorithm = s % (DY_PANELS + 1);
+        if (!TAKES(w))
+            continue;
         const int64_t outs = w->groups * w->out, taps = w->kernel[1] * w->kernel[2], spots = w->spots[1] * w->spots[2];
         const int64_t xs = w->batch * w->groups * w->in * w->image[1] * w->image[2], ys = w->batch * outs * spots, ws = outs * w->in * taps;
         DY_T *x = numbers(xs), *f = numbers(ws), *g = numbers(ys), *y = numbers(ys), *gx = numbers(xs), *gf = numbers(ws);
@@ -219,11 +221,14 @@ static void speed(void) {}
 def source_of(kernel, type, speed=False):
     """The C text of a program that prints how far the kernel is off, in units of the last place, and ends with 0 if that is little."""
     name = TYPES[type]
-    kernels = {"product": lambda: products.text(name), "windows": lambda: convolutions.text(name), "blocks": channel_blocks.everything,
+    kernels = {"product": lambda: products.text(name), "blocks": channel_blocks.everything,
+               "windows": lambda: f"{convolutions.text(name)}#define TAKES(w) 1\n",
+               "depthwise": lambda: f"{convolutions.text('depthwise_' + name)}#define TAKES(w) is_depthwise(w)\n",
                "math": lambda: f'#include "dy2static_math.h"\n#define DY_T {type}\n'
                + "".join(f"#define {f}_DY {f}_{name}\n" for f in ("exp", "tanh", "sin", "cos", "erf", "log"))}
     small = "0x1p-24" if type == "float" else "0x1p-53"
-    return (kernels[kernel]() + MAIN + CHECKS[kernel] + f"int main(void) {{ check(); {'speed();' if speed else ''}"
+    check = CHECKS["windows" if kernel == "depthwise" else kernel]
+    return (kernels[kernel]() + MAIN + check + f"int main(void) {{ check(); {'speed();' if speed else ''}"
             f' printf("%.2f\\n", worst / {small}); return !(worst < 16 * {small}); }}\n')
 
 

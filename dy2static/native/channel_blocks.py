@@ -24,10 +24,15 @@ _SMALL_GROUPS = (4, 8)
 
 _BEFORE = f"#define DY_T float\n#define DY_PIECE {PIECE}\n"
 
+#: Leaves out what convolutions of plain images do not need.
+_ONLY_PLAIN = "#define DY_PLAIN_IMAGES"
+
 #: The libraries, by name: the lines of the header that declare what is in them, and their tables.
 _PARTS = {
-    "conv": ('#include "dy2static_winograd_filters.h"\n#include "dy2static_blocked_transposed.h"',
-             "const dy_blocks_dense table = {any_conv, blocks_expect, winograd_windows, winograd_filters, blocks_transposed};"),
+    "conv": ('#include "dy2static_winograd.h"\n#include "dy2static_blocked_transposed.h"',
+             "const dy_blocks_dense table = {any_conv, blocks_expect, blocks_transposed};"),
+    "plain": (f'{_ONLY_PLAIN}\n#include "dy2static_winograd_filters.h"',
+              "const dy_blocks_plain table = {winograd_windows, winograd_filters};"),
     "depthwise": ('#include "dy2static_blocked_depthwise.h"', "const dy_blocks_each table = {blocks_depthwise, blocks_pair};"),
     "groups_4": ('#define DY_GROUPS_4\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
     "groups_8": ('#define DY_GROUPS_8\n#include "dy2static_blocked_groups.h"', "dy_blocks_function *const table = blocks_groups;"),
@@ -43,7 +48,7 @@ def text(name: str) -> str:
 
 def everything() -> str:
     """The C text of the functions of all libraries, without tables: by it their versions are told apart."""
-    lines = {line for includes, _ in _PARTS.values() for line in includes.splitlines()}
+    lines = {line for includes, _ in _PARTS.values() for line in includes.splitlines()} - {_ONLY_PLAIN}
     return _BEFORE + "".join(f"{line}\n" for line in sorted(lines))            # definitions come before includes
 
 
@@ -142,15 +147,15 @@ def winograd(members: Sequence[Any], transposed: bool, direct: int, pointers: Se
 
     members: of a ``dy_windows``; direct: the address of the function that computes the same; pointers: what this takes.
     """
-    table = (ctypes.c_void_p * 3).from_address(KERNELS["conv"].address())
-    called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * 5)(table[2] or 0)
+    table = (ctypes.c_void_p * 2).from_address(KERNELS["plain"].address())
+    called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * 5)(table[0] or 0)
     return int(called(words(members), transposed, direct, *pointers, None))
 
 
 def winograd_filters(members: Sequence[Any], direct: int, pointers: Sequence[int]) -> int:
     """Call Winograd's algorithm for the derivative by the filters; operands and result as those of `winograd`."""
-    table = (ctypes.c_void_p * 4).from_address(KERNELS["conv"].address())
-    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(table[3] or 0)
+    table = (ctypes.c_void_p * 2).from_address(KERNELS["plain"].address())
+    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(table[1] or 0)
     return int(called(words(members), direct, *pointers))
 
 

@@ -19,10 +19,13 @@ _SLICES = 8                         # of filters over three axes that Winograd's
 _TYPES = {"f32": "float", "f64": "double"}
 _DTYPES = {"f32": np.float32, "f64": np.float64}
 
+#: What depthwise filters may have: taps of a channel, and along an axis, and remainders by the strides; as in the C header.
+_MOST_TAPS, _MOST_ALONG, _MOST_KINDS = 128, 64, 16
+
 _TEXT = """
 #define DY_T {type}
 #include "dy2static_convolutions.h"
-#include "dy2static_shared_windows.h"
+#include "{header}"
 void *const table[3] = {{shared_forward, shared_transposed, shared_grad_weight}};
 """
 
@@ -49,6 +52,17 @@ class Windows(NamedTuple):
         """Whether there are few enough axes."""
         return len(self.image) <= AXES
 
+    def is_depthwise(self) -> bool:
+        """Whether rules take the library for filters of one channel each; as ``dy2static_depthwise.h`` says."""
+        _, groups, in_, out, image, kernel, spots, stride, pad, *_ = self.members()
+        return ALGORITHMS[self.algorithm] in ("rules", "depthwise") and in_ == 1 and groups > 1 \
+            and image[0] == kernel[0] == spots[0] == 1 and not pad[0] and max(kernel) <= _MOST_ALONG \
+            and out * math.prod(kernel) <= _MOST_TAPS and math.prod(stride[1:]) <= _MOST_KINDS
+
+    def library(self, name: str) -> str:
+        """The name of the library for these windows, and a type of this name."""
+        return f"depthwise_{name}" if self.is_depthwise() else name
+
     def text(self) -> str:
         """The initialiser of a ``dy_windows`` in C."""
         parts = [f"{{{', '.join(map(str, part))}}}" if isinstance(part, tuple) else str(part) for part in self.members()]
@@ -72,20 +86,27 @@ class Windows(NamedTuple):
 
 
 def text(name: str) -> str:
-    """The C text for one type."""
-    return _TEXT.format(type=_TYPES[name])
+    """The C text of a library."""
+    header = "dy2static_depthwise.h" if name.startswith("depthwise") else "dy2static_shared_windows.h"
+    return _TEXT.format(type=_TYPES[name[-3:]], header=header)
 
 
-#: The libraries of both types.
+#: The libraries of both types: for any windows, and for depthwise filters.
 KERNELS = {name: serve(f"dy2static_set_convolutions_{name}", f"#define DY_WINDOWS_{name.upper()}", functools.partial(text, name))
-            for name in _TYPES}
+            for name in (*_TYPES, *(f"depthwise_{name}" for name in _TYPES))}
 
 #: The functions, in the order of the table, and names of the algorithms, by their numbers in ``dy2static_windows.h``.
 FUNCTIONS = ("conv", "conv_transpose", "conv_grad_weight")
 ALGORITHMS = ("rules", "in place", "gathered", "added windows", "depthwise", "few filters", "turned", "panels", "Winograd")
 WINOGRAD = ALGORITHMS.index("Winograd")
 
-_CHOICES = {name: tuning.declare(name, about, lambda: text("f32") + text("f64") + channel_blocks.text("conv")) for name, about in (
+
+def _all_texts() -> str:
+    """The C texts of all libraries that compute convolutions of plain images."""
+    return "".join(map(text, KERNELS)) + channel_blocks.text("plain")
+
+
+_CHOICES = {name: tuning.declare(name, about, _all_texts) for name, about in (
     ("conv", "convolutions"), ("conv_transpose", "derivatives of convolutions by the image, and transposed convolutions"),
     ("conv_grad_weight", "derivatives of convolutions by the filters"))}
 
@@ -118,7 +139,9 @@ def tuned(function: str, windows: Windows, name: str) -> Windows:
 def candidates(function: str, windows: Windows, name: str) -> List[str]:
     """The algorithms for these windows, that of the rules first.  Raises `failures.NoCompiler` and `failures.BuildFailed`."""
     numbers = algorithms_of(KERNELS[name], len(ALGORITHMS), ctypes.c_int64(FUNCTIONS.index(function)), words(windows.members()))
-    if windows.algorithm == WINOGRAD:
+    if windows.is_depthwise():
+        numbers.insert(0, ALGORITHMS.index("depthwise"))
+    elif windows.algorithm == WINOGRAD:
         numbers.insert(0, WINOGRAD)
     elif may_winograd(function, windows, name):
         numbers.append(WINOGRAD)
@@ -135,7 +158,7 @@ def calls(function: str, windows: Windows, name: str, names: Sequence[str]) -> M
 
 def compute(function: str, windows: Windows, name: str, *arrays: np.ndarray) -> int:
     """Call a function on operands and a result, which are contiguous; gives 0, or another number if there is not enough memory."""
-    table = (ctypes.c_void_p * len(FUNCTIONS)).from_address(KERNELS[name].address())
+    table = (ctypes.c_void_p * len(FUNCTIONS)).from_address(KERNELS[windows.library(name)].address())
     address, pointers = table[FUNCTIONS.index(function)] or 0, [array.ctypes.data for array in arrays]
     if windows.algorithm == WINOGRAD and function == "conv_grad_weight":
         return channel_blocks.winograd_filters(windows.members(), address, pointers)

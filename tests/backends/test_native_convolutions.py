@@ -4,9 +4,11 @@ import itertools
 import os
 import threading
 
+import chainer.functions as F
 import numpy as np
 import pytest
 
+from dy2static import to_static
 from dy2static.native import compiler, convolutions, library, team
 from dy2static.ops.correlation import convolve_images, convolve_transposed, correlate_with_gradient
 
@@ -31,8 +33,9 @@ static int run(char **p, int64_t *n, double *d)
 def native(call, name, windows, declined=lambda *args: pytest.fail("declined")):
     """A function of NumPy arrays.  declined: what is called where the kernel gives no result.
 
-    The windows are an argument of its text, which is compiled once for all of them.
+    The windows are an argument of its text, which is compiled once for all of them, and once for depthwise ones.
     """
+    name = windows.library(name)
     text = TEXT % (library.HEADER, name.upper(), convolutions.HEADER, call, name,
                    "" if call == "conv_grad_weight" else ", 0", library.wrapper("f", ("array", "array", "array"), ("array",)))
     function = library.bind(compiler.build(text), "f", lambda _, *args: declined(*args))
@@ -127,6 +130,9 @@ ROWS = {
     "patches, one axis": windows(3, 1, 4, 9, (50,), (7,), stride=(9,)),
     "patches, three axes": windows(2, 1, 2, 3, (5, 4, 17), (2, 2, 4), stride=(2, 2, 5)),
     "one patch": windows(1, 1, 2, 3, (5, 6), (5, 6), stride=(5, 6)),
+    "a channel each, most taps": windows(1, 2, 1, 1, (3, 66), (2, 64)),
+    "a channel each, most remainders": windows(1, 2, 1, 2, (9, 9), (3, 3), stride=(4, 4)),
+    "a channel each, one too many": windows(1, 2, 1, 1, (2, 66), (1, 65)),
     "no batch, many windows": windows(0, 1, 3, 40, (60000, 4), (3, 3), pad=(1, 1)),
     "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
 }
@@ -161,6 +167,18 @@ def compare(call, name, row):
 @pytest.mark.parametrize("row", ROWS)
 def test_convolutions(call, row):
     compare(call, "f32", ROWS[row])
+
+
+def test_depthwise_filters_have_a_library_of_their_own():
+    """No other program compiles it; up to what sizes it is for is known before."""
+    assert [ROWS[f"a channel each, {which}"].is_depthwise() for which in ("most taps", "most remainders", "one too many")] == [
+        True, True, False]
+    random = np.random.RandomState(0)
+    x, W = random.standard_normal((1, 2, 5, 6)), random.standard_normal((1, 2, 3, 3))
+    compiled = to_static(F.depthwise_convolution_2d, backend="c", strict=True)
+    np.testing.assert_allclose(compiled(x, W).array, F.depthwise_convolution_2d(x, W).array)
+    text = compiled.program(x, W).native_code
+    assert "#define DY_WINDOWS_DEPTHWISE_F64\n" in text and "#define DY_WINDOWS_F64\n" not in text
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -67,5 +67,7 @@ def test_a_training_program(number, axes):
         results.append((sums.array, h.array, link.W.grad, link.b.grad))
     text = to_static(gradients, backend="c").program(x).native_code
     assert "dy_blocks_winograd(" in text and "dy_blocks_winograd_filters(" in text
+    # nothing in blocks of channels is compiled for it
+    assert "#define DY_BLOCKS_PLAIN\n" in text and "#define DY_BLOCKS_CONV\n" not in text and "DEPTHWISE" not in text
     for a, b in zip(*results):
         np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-3)

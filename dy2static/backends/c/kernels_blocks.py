@@ -139,7 +139,7 @@ BLOCKS: Dict[str, Rule] = {
 
 
 #: What is called of each library; small groups leave to dense convolutions what they do not take.
-_CALLED = {"conv": ("conv", "transposed", "pair", "expect", "winograd", "winograd_filters", "groups_4", "groups_8"),
+_CALLED = {"conv": ("conv", "transposed", "pair", "expect", "groups_4", "groups_8"), "plain": ("winograd", "winograd_filters"),
            "depthwise": ("depthwise", "pair"), "groups_4": ("groups_4",), "groups_8": ("groups_8",),
            "layers": ("max", "mean", "join", "of", "back")}
 

@@ -52,7 +52,7 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     emitter.line(f"    {'static ' if are_known else ''}const dy_windows windows = {windows.text()};")
     if before:
         emitter.line(f"    {before}")
-    called = f"{_FUNCTIONS[node.op.name]}_{suffix}"
+    called = f"{_FUNCTIONS[node.op.name]}_{suffix if emitter.standalone is not None else windows.library(suffix)}"
     if windows.algorithm == convolutions.WINOGRAD and node.op.name == "conv_grad_weight":
         called = "dy_blocks_winograd_filters"
     elif windows.algorithm == convolutions.WINOGRAD:
@@ -110,13 +110,13 @@ def takes(node: Node) -> bool:
 
 
 def types_in(text: str) -> List[str]:
-    """The suffixes of the types for which a text calls convolutions."""
-    return [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
+    """The names of the libraries whose convolutions a text calls: suffixes of types, for depthwise filters with a word before."""
+    return [name for name in convolutions.KERNELS if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
 
 
 def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
-    used = [name for name in _SUFFIXES.values() if name in types_in(text) or name == "f32" and "dy_blocks_winograd" in text]
+    used = [name for name in convolutions.KERNELS if name in types_in(text) or name == "f32" and "dy_blocks_winograd" in text]
     return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
         f'#include "{convolutions.HEADER}"\n' if used else "") + (
         f'#include "{convolutions.POOLS}"\n' if any(name in text for name in _OF_POOLS) else "")

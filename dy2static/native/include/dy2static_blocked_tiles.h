@@ -32,7 +32,12 @@ enum {
     REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
     REREAD = 1024,                                      /* channels of a result for which x is put side by side */
     SHARED_WORK = 1 << 20,                              /* multiplications of a share */
-    COPIED = 1 << 19                                    /* elements that are copied, with their padding, before they are read */
+    COPIED = 1 << 19,                                   /* elements that are copied, with their padding, before they are read */
+#ifdef DY_PLAIN_IMAGES
+    ONLY_SUMS = 1                                       /* tiles sum all taps at once, and nothing follows */
+#else
+    ONLY_SUMS = 0
+#endif
 };
 
 static __thread DY_T own_filters[PIECE * PANEL] __attribute__((aligned(64)));
@@ -185,7 +190,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
     const DY_T *ahead = a->ahead, *const soon = a->soon;
     const int64_t apart = a->apart, lines = a->lines;
     const int fetched = (places + 7) / 8;               /* places of the next tile that are fetched with two taps */
-    if (a->first)
+    if (ONLY_SUMS || a->first)
 #pragma GCC unroll 14
         for (int p = 0; p < places; p++)
 #pragma GCC unroll 4
@@ -216,7 +221,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) {
         DY_T *const to = y + v / IN_BLOCK * a->next + v % IN_BLOCK * WIDTH;
-        if (a->last) {
+        if (!ONLY_SUMS && a->last) {
             const dy_vector scale = scale_of(a, v), shift = shift_of(a, v), caps = (dy_vector){0} + a->cap;
 #pragma GCC unroll 14
             for (int p = 0; p < places; p++)
@@ -331,6 +336,20 @@ static block_tiles *const *tiles_of(const int64_t channels, const int64_t step, 
     return step == 16 && together ? tiles_2_16_1 : tiles_2_0_0;
 #else
     return step == 16 ? (together ? tiles_4_16_1 : tiles_4_16_0) : step == 32 ? tiles_4_32_0 : tiles_4_0_0;
+#endif
+}
+
+/* The same for products of matrices: no other tiles are compiled where all convolutions are such products. */
+static block_tiles *const *tiles_of_product(const int64_t channels)
+{
+#if DY_BYTES == 64
+    return channels == BLOCK ? tiles_1_16_1 : tiles_2_16_1;
+#elif DY_BYTES == 32
+    (void)channels;
+    return tiles_2_16_1;
+#else
+    (void)channels;
+    return tiles_4_16_1;
 #endif
 }
 

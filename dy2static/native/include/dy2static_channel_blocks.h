@@ -14,7 +14,8 @@
    too.
 
    They are in several libraries, so that what a text does not call is not compiled.  A text says which ones it calls before the
-   include: DY_BLOCKS_CONV, DY_BLOCKS_DEPTHWISE, DY_BLOCKS_GROUPS_4, DY_BLOCKS_GROUPS_8 (with DY_BLOCKS_CONV), DY_BLOCKS_LAYERS.
+   include: DY_BLOCKS_CONV, DY_BLOCKS_PLAIN, DY_BLOCKS_DEPTHWISE, DY_BLOCKS_GROUPS_4, DY_BLOCKS_GROUPS_8 (with DY_BLOCKS_CONV),
+   DY_BLOCKS_LAYERS.
    channel_blocks.py builds them, and sets their tables when the library of the text is loaded. */
 #ifndef DY2STATIC_CHANNEL_BLOCKS_H
 #define DY2STATIC_CHANNEL_BLOCKS_H
@@ -42,11 +43,14 @@ typedef int dy_blocks_function(const dy_blocks *, const float *x, const float *f
 typedef struct {
     dy_blocks_function *conv;
     void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
+    dy_blocks_function *transposed;
+} dy_blocks_dense;
+
+typedef struct {
     int (*winograd)(const dy_windows *, int transposed, dy_convolution_f32 *direct, const float *x, const float *filters, float *y,
                     const dy_after *);
     int (*winograd_filters)(const dy_windows *, dy_filters_f32 *direct, const float *x, const float *y, float *filters);
-    dy_blocks_function *transposed;
-} dy_blocks_dense;
+} dy_blocks_plain;
 
 /* The operands of a convolution besides x: the last two may be null. */
 typedef struct {
@@ -90,18 +94,22 @@ DY_BLOCKS_INLINE int dy_blocks_transposed(DY_BLOCKS_OPERANDS)
 }
 
 DY_BLOCKS_INLINE void dy_blocks_expect(const float *filters, int64_t count) { dy_blocks_table_conv->expect(filters, count); }
+#endif
+
+#ifdef DY_BLOCKS_PLAIN
+DY_BLOCKS_CALLED(plain, const dy_blocks_plain)
 
 #ifdef DY_WINDOWS_F32
 DY_BLOCKS_INLINE int dy_blocks_winograd(const dy_windows *w, int transposed, const float *x, const float *filters, float *y,
                                         const dy_after *after)
 {
     dy_convolution_f32 *const direct = transposed ? dy_any_convolutions_f32->transpose : dy_any_convolutions_f32->forward;
-    return dy_blocks_table_conv->winograd(w, transposed, direct, x, filters, y, after);
+    return dy_blocks_table_plain->winograd(w, transposed, direct, x, filters, y, after);
 }
 
 DY_BLOCKS_INLINE int dy_blocks_winograd_filters(const dy_windows *w, const float *x, const float *y, float *filters)
 {
-    return dy_blocks_table_conv->winograd_filters(w, dy_any_convolutions_f32->grad_weight, x, y, filters);
+    return dy_blocks_table_plain->winograd_filters(w, dy_any_convolutions_f32->grad_weight, x, y, filters);
 }
 #endif
 #endif

@@ -1,18 +1,21 @@
-/* Convolutions whose filters take one channel each (depthwise), over one or two axes, and their derivatives.
+/* Convolutions whose filters take one channel each (depthwise), over one or two axes, and their derivatives: the functions of a library
+   of their own, which takes no other windows.
 
    Threads share images, or channels where images are few; the sums of `grad_weight` are over all images of a channel, in
    the same order on any number of threads. */
 #include "dy2static_flat.h"
 #include "dy2static_shares.h"
+#include "dy2static_finite_filters.h"
 
 enum {
     DEPTHWISE_SHARE = 1 << 19,                  /* multiplications for which it is worth to call another thread */
     DEPTHWISE_EACH = 512                        /* those in the time that a plane takes besides */
 };
 
+/* As `Windows.is_depthwise` of convolutions.py. */
 static int is_depthwise(const dy_windows *w)
 {
-    return (!w->algorithm || w->algorithm == DY_DEPTHWISE) && w->in == 1 && w->groups > 1
+    return w->in == 1 && w->groups > 1
            && w->image[0] == 1 && w->kernel[0] == 1 && w->spots[0] == 1 && !w->pad[0]
            && w->kernel[1] <= MOST_ALONG && w->kernel[2] <= MOST_ALONG && w->out * count(w->kernel) <= MOST_TAPS
            && w->stride[1] * w->stride[2] <= MOST_KINDS;
@@ -188,4 +191,26 @@ static int share_depthwise(int (*function)(const depthwise *, int64_t, int64_t),
     for (int64_t k = 0; !failed && after && k < after->count; k++)
         dy_share(after->all[k].body, after->all[k].given, after->all[k].count, after->all[k].step);
     return failed;
+}
+
+static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
+{
+    if (!is_depthwise(w))
+        return 1;
+    return w->batch ? share_depthwise(depthwise_forward, 0, w, x, filters, y, after) : 0;
+}
+
+/* A filter that is not finite fails where it is multiplied by the zeros around y, too: these products are not part of the sum. */
+static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
+{
+    if (!is_depthwise(w))
+        return 1;
+    if (!w->batch)
+        return 0;
+    return are_filters_finite(w, filters) ? share_depthwise(depthwise_transposed, 0, w, y, filters, x, after) : 1;
+}
+
+static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
+{
+    return is_depthwise(w) ? share_depthwise(depthwise_grad_weight, 1, w, x, y, filters, 0) : 1;
 }

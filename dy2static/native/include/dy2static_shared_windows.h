@@ -2,8 +2,9 @@
 
    Sums over images are made by shares where there are many places for each filter, on one thread, too, so that they are the
    same for any number of threads.  Whatever else is cut, each element is computed in the same way. */
-#include "dy2static_depthwise.h"
+#include "dy2static_shares.h"
 #include "dy2static_added_windows.h"
+#include "dy2static_finite_filters.h"
 
 enum {
     SHARED = 1 << 21,                           /* multiplications for which it is worth to call others */
@@ -12,8 +13,7 @@ enum {
     ADDED_CHANNELS = 12,                        /* of x: each share lays y into panels for itself */
     PACKING = 64,                               /* multiplications in the time in which one element is packed */
     MOST_SUMS = 8,
-    ADDED_AT_ONCE = 1 << 14,                    /* elements of sums that a share adds */
-    CHECKED = 1 << 17                           /* filters that a share looks at */
+    ADDED_AT_ONCE = 1 << 14                     /* elements of sums that a share adds */
 };
 
 typedef int convolution(const dy_windows *, const DY_T *, const DY_T *, DY_T *, const dy_after *);
@@ -32,7 +32,6 @@ typedef struct {
 
 static int64_t image_of(const dy_windows *w) { return w->in * count(w->image); }
 static int64_t result_of(const dy_windows *w) { return w->out * count(w->spots); }
-static int64_t filters_of(const dy_windows *w) { return w->out * w->in * count(w->kernel); }
 
 static int64_t work_of(const dy_windows *w) { return w->batch * w->groups * filters_of(w) * count(w->spots); }
 
@@ -172,8 +171,6 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
 {
     if (!w->batch)
         return 0;
-    if (is_depthwise(w))
-        return share_depthwise(depthwise_forward, 0, w, x, filters, y, after);
     const int64_t parts = part_shares(w, w->out, LEAST_CHANNELS);
     const int64_t images = gathers_forward(w) ? gathered_image_shares(w) : parts < 2 ? more_image_shares(w) : image_shares(w);
     if (images < 2 && parts < 2)
@@ -185,36 +182,14 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
     return finish_shared(share_channels(forward, w, parts, x, filters, filters_of(w) / w->out, y, count(w->spots)), after);
 }
 
-typedef struct {
-    const DY_T *filters;
-    int *failed;
-} checked_filters;
-
-static void check_filters(const void *given, int64_t begin, int64_t end)
-{
-    const checked_filters *const c = given;
-    if (!are_finite(c->filters + begin, end - begin))
-        __atomic_store_n(c->failed, 1, __ATOMIC_RELAXED);
-}
-
-static int are_filters_finite(const dy_windows *w, const DY_T *filters)
-{
-    int failed = 0;
-    const checked_filters all = {filters, &failed};
-    dy_share_freely(check_filters, &all, w->groups * filters_of(w), CHECKED);
-    return !failed;
-}
-
 /* A filter that is not finite fails where it is multiplied by the zeros around y, too: these products are not part of the sum. */
 static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
     if (!w->batch)
         return 0;
-    const int adds = adds_windows(w), depthwise = is_depthwise(w);
-    if ((depthwise || !adds) && !are_filters_finite(w, filters))
+    const int adds = adds_windows(w);
+    if (!adds && !are_filters_finite(w, filters))
         return 1;
-    if (depthwise)
-        return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
     convolution *const whole = adds ? added_windows : transposed;
     const int64_t parts = part_shares(w, w->in, adds ? ADDED_CHANNELS : LEAST_CHANNELS);
     const int64_t images = parts < 2 ? more_image_shares(w) : image_shares(w);
@@ -268,8 +243,6 @@ static void add_sums(const void *given, int64_t begin, int64_t end)
 
 static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
 {
-    if (is_depthwise(w))
-        return share_depthwise(depthwise_grad_weight, 1, w, x, y, filters, 0);
     const int64_t useful = count(w->spots), size = w->groups * filters_of(w);
     if (!w->batch) {
         memset(filters, 0, size * sizeof(DY_T));
@@ -306,8 +279,6 @@ enum { FORWARD, TRANSPOSED, GRAD_WEIGHT };      /* the functions, as in the tabl
 static int64_t rules_for(const int64_t function, const dy_windows *windows)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
-    if (is_depthwise(windows))
-        return DY_DEPTHWISE;
     if (function == GRAD_WEIGHT)
         return way_of_grad_weight(w);
     if (function == TRANSPOSED && adds_windows(windows))
@@ -325,7 +296,7 @@ int64_t algorithms(const int64_t function, const dy_windows *windows, int64_t *f
     dy_windows w = *windows;
     w.algorithm = DY_BY_RULES;
     const int64_t first = rules_for(function, &w);
-    const int is[] = {0, function != GRAD_WEIGHT, function != GRAD_WEIGHT, function == TRANSPOSED && may_add_windows(&w), is_depthwise(&w),
+    const int is[] = {0, function != GRAD_WEIGHT, function != GRAD_WEIGHT, function == TRANSPOSED && may_add_windows(&w), 0,
                       function == GRAD_WEIGHT && w.out <= HEIGHT, function == GRAD_WEIGHT,
                       function == GRAD_WEIGHT && w.batch * count(w.spots) <= DEPTH};
     int64_t count = 0;

@@ -4,7 +4,8 @@
    dy_conv_grad_weight_*: the filters from x and y, the derivative by them.  All three are given the windows of the first.
    What comes after a convolution (null: nothing) may be done with each image as soon as it is there.
    They return 0, or nonzero where there is not enough memory.  DY_WINDOWS_F32 and DY_WINDOWS_F64 are defined before the
-   include, as wanted; convolutions.py sets the tables when the library is loaded. */
+   include, as wanted, and DY_WINDOWS_DEPTHWISE_F32 and DY_WINDOWS_DEPTHWISE_F64 for libraries that take depthwise filters only;
+   convolutions.py sets the tables when the library is loaded. */
 #ifndef DY2STATIC_WINDOWS_H
 #define DY2STATIC_WINDOWS_H
 
@@ -77,6 +78,12 @@ DY_DEFINE_WINDOWS(float, f32)
 #endif
 #if defined(DY_WINDOWS_F64)
 DY_DEFINE_WINDOWS(double, f64)
+#endif
+#if defined(DY_WINDOWS_DEPTHWISE_F32)
+DY_DEFINE_WINDOWS(float, depthwise_f32)
+#endif
+#if defined(DY_WINDOWS_DEPTHWISE_F64)
+DY_DEFINE_WINDOWS(double, depthwise_f64)
 #endif
 
 #endif

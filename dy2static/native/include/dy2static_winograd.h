@@ -47,6 +47,9 @@ typedef struct {
     int *failed;
 } squares;
 
+/* Plain images have a stride of one. */
+static int64_t side_of(const squares *s) { return ONLY_SUMS ? 4 : s->side; }
+
 /* Whether it can be computed in this way. */
 static int may_winograd(const dy_blocks *w)
 {
@@ -130,7 +133,7 @@ static void transform_squares(const squares *s, const int64_t begin, const int64
     const dy_blocks *const w = s->w;
     const int64_t all = in_whole(w->in) / BLOCK, blocks = all / s->deep->taps, apart = squares_apart(w, s->each);
     const int64_t plane = w->image[0] * w->image[1] * BLOCK, following = plane * s->deep->image;
-    const int64_t side = s->side, step = 2 * w->stride[0];
+    const int64_t side = side_of(s), step = 2 * w->stride[0];
     const square_place first = place_of_square(s, begin);
     DY_T own[MOST_SIDE * MOST_SIDE * BLOCK];
     for (int64_t c = 0; c < all; c++) {
@@ -180,7 +183,7 @@ static void multiply_form(const squares *s, block_tiles *const *of, const even_t
 static void multiply_squares(const squares *s, const int64_t first, const int64_t together, const int64_t size, const DY_T *v,
                              const DY_T *u, DY_T *m, expected *coming)
 {
-    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), side = s->side;
+    const int64_t in = s->groups.in, apart = filters_apart(&s->groups), side = side_of(s);
     const even_tiles tiles = cut_evenly(size, PLACES);
     const int64_t far = FORMS * in * s->w->out > FAR_FILTERS ? in * PANEL : 0;      /* filters to be fetched for the next panel */
     const int64_t lines = fetched_lines(far + coming->count / (FORMS * together), tiles.count * in);
@@ -191,7 +194,7 @@ static void multiply_squares(const squares *s, const int64_t first, const int64_
             expected following = {u + apart, far};
             for (int64_t i = form / 4; i < (form / 4 < 3 ? form / 4 + 1 : side); i++)
                 for (int64_t j = form % 4; j < (form % 4 < 3 ? form % 4 + 1 : side); j++)
-                    multiply_form(s, tiles_of(here.channels, BLOCK, 1), &tiles,
+                    multiply_form(s, tiles_of_product(here.channels), &tiles,
                                   v + (i * side + j) * squares_apart(s->w, s->each) + here.in * s->each, u,
                                   m + (i * side + j) * results_apart(s->each) + panel * PANEL * s->each, &a, &following, coming, lines);
         }
@@ -208,8 +211,10 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
     DY_T scales[PANEL], shifts[PANEL];
     for (int64_t panel = 0; panel < together; panel++, m += PANEL * s->each) {
         const panel_place here = place_of_panel(&s->groups, first + panel);
-        const around a = {of_panel(s->scale, &s->groups, &here, scales), of_panel(s->shift, &s->groups, &here, shifts), next,
-                          s->residual != 0, s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0, 0, {0}};
+        const DY_T *const scale = ONLY_SUMS ? 0 : s->scale, *const shift = ONLY_SUMS ? 0 : s->shift;
+        const DY_T *const residual = ONLY_SUMS ? 0 : s->residual;
+        const around a = {of_panel(scale, &s->groups, &here, scales), of_panel(shift, &s->groups, &here, shifts), next,
+                          residual != 0, residual ? residual - s->y : 0, 1, 1, !ONLY_SUMS && w->relu, w->cap, 0, 0, 0, 0, {0}};
         square_place p = place;
         for (int64_t t = begin; t < end; t++, p = next_square(s, p)) {
             const int64_t i = 2 * p.i, j = 2 * p.j, block = p.image / depth * out + here.out / BLOCK;
@@ -217,7 +222,7 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
             for (int k = 0; k < here.channels / WIDTH; k++) {
                 const DY_T *const from = m + (k / IN_BLOCK * s->each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH;
                 DY_T *const places = to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH;
-                if (s->side == 4)
+                if (side_of(s) == 4)
                     transform_back(4, from, apart, &a, k, w->spots[0] - i, w->spots[1] - j, row, places, trace);
                 else
                     transform_back(5, from, apart, &a, k, w->spots[0] - i, w->spots[1] - j, row, places, trace);
@@ -237,7 +242,7 @@ static void note_failure(const squares *s, const dy_vector trace)
 static void some_squares(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
-    const int64_t spots = s->side * s->side, size = spots * squares_apart(s->w, s->each);
+    const int64_t spots = side_of(s) * side_of(s), size = spots * squares_apart(s->w, s->each);
     DY_T *const v = room(share_key, (size + spots * results_apart(s->each)) * sizeof(DY_T));
     if (!v) {
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
@@ -264,7 +269,7 @@ static void some_common(const void *given, int64_t begin, int64_t end)
 static void some_together(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
-    const int64_t size = FORMS * filters_apart(&s->groups), results = s->side * s->side * results_apart(s->each);
+    const int64_t size = FORMS * filters_apart(&s->groups), results = side_of(s) * side_of(s) * results_apart(s->each);
     const transformed own = {&s->groups, s->filters, s->panels, s->side, 1, 0, 0};
     DY_T *const m = room(share_key, (results + (s->turned ? 0 : TOGETHER * size)) * sizeof(DY_T));
     if (!m) {
@@ -296,7 +301,7 @@ static int winograd(const dy_blocks *w, const slices *deep, const DY_T *x, const
                     const DY_T *shift, const DY_T *residual, DY_T *y)
 {
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, count = w->batch * down * right;
-    const int64_t side = w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
+    const int64_t side = ONLY_SUMS || w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
     const channel_groups groups = groups_of(w);
     const int64_t panels = panels_of(w, &groups), shares = (panels + TOGETHER - 1) / TOGETHER, threads = dy_team ? dy_team->threads : 1;
     const int common = count <= MANY_SQUARES && shares >= threads;

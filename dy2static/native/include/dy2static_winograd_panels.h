@@ -59,7 +59,7 @@ static void transform_panel(const transformed *f, const int64_t panel, DY_T *to,
             for (int64_t k = 0; k < f->slices; k++)
                 for (int64_t v = 0; v < here.channels; v += WIDTH) {
                     const DY_T *const from = turned + ((l - c) * taps + 9 * k) * PANEL + v;
-                    if (f->side == 4)
+                    if (ONLY_SUMS || f->side == 4)
                         transform_filter(4, from, PANEL, to + k * next + l * PANEL + v, apart);
                     else
                         transform_filter(5, from, PANEL, to + k * next + l * PANEL + v, apart);
