@@ -48,6 +48,7 @@ class Inputs:
         self._objects: Dict[Source, Value] = {}
         self._lists: Dict[Source, Value] = {}
         self._numbers: Dict[str, Value] = {}
+        self._of_numpy: Dict[Value, Tuple[str, np.generic]] = {}
 
     def variable(self, real: chainer.Variable, source: Source) -> SymbolicVariable:
         """The symbolic form of a Variable or Parameter of the user's."""
@@ -168,7 +169,16 @@ class Inputs:
 
     def numpy_number(self, source: Source, real: np.generic) -> SymbolicArray:
         """The symbolic form of a number of NumPy's that changes from call to call."""
-        return SymbolicArray(self.capture, self._value_of_number(source, real))
+        value = self._value_of_number(source, real)
+        self._of_numpy[value] = f"n{source.number}", real
+        return SymbolicArray(self.capture, value)
+
+    def float_of(self, number: SymbolicArray) -> SymbolicScalar:
+        """A number of NumPy's, or an array of one, as a float: an expression, of which guards can tell, where it is the user's."""
+        if number.now() not in self._of_numpy:
+            return self.capture.numpy.call(float, (number,), {})
+        text, real = self._of_numpy[number.now()]
+        return self.capture.expressions.function_of_numbers(float, (SymbolicScalar(self.capture, "py_float", text, real),))
 
     def _value_of_number(self, source: Source, real: Any) -> Value:
         text = f"n{source.number}"

@@ -59,6 +59,9 @@ class Inputs(Protocol):
     def numpy_number(self, source: Source, real: Any) -> SymbolicArray:
         """The same of a number of NumPy's."""
 
+    def float_of(self, number: SymbolicArray) -> SymbolicScalar:
+        """A number of NumPy's, or an array of one, as a float."""
+
     def text(self, source: Source, real: Union[str, bytes]) -> SymbolicText:
         """The symbolic form of a text that changes from call to call."""
 

@@ -7,6 +7,7 @@ import sys
 import types
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
+import numpy as np
 from chainer.utils.type_check import InvalidType
 
 from ..capture_context import CaptureContext
@@ -64,9 +65,11 @@ def is_raised(error: BaseException) -> bool:
 
 
 def _lacks_attribute(error: AttributeError, code: types.CodeType) -> bool:
-    """Whether Python said that None, or a number or string that is what it is on this way, has no such attribute."""
-    known = getattr(error, "name", None) is not None and type(error.obj) in (type(None), bool, int, float, str)     # 3.10 and later
-    return known and not code.co_filename.startswith(OURS)
+    """Whether Python said that None, or a number, string or type of NumPy's that is what it is here, has no such attribute."""
+    if getattr(error, "name", None) is None or code.co_filename.startswith(OURS):           # None before Python 3.10
+        return False
+    found: Any = error.obj                              # type: ignore[attr-defined]
+    return type(found) in (type(None), bool, int, float, str) or type(found) is type and issubclass(found, np.number)
 
 
 def handled(capture: CaptureContext, error: BaseException) -> None:

@@ -13,6 +13,12 @@ import numpy as np
 from chainer.configuration import GlobalConfig, LocalConfig, _ConfigContext
 from chainer.functions.activation.elu import ELU
 from chainer.functions.activation.softplus import Softplus
+from chainer.functions.loss.contrastive import Contrastive
+from chainer.functions.loss.huber_loss import HuberLoss
+from chainer.functions.loss.triplet import Triplet
+from chainer.functions.noise.dropout import Dropout
+from chainer.functions.noise.simplified_dropconnect import SimplifiedDropconnect
+from chainer.functions.noise.zoneout import Zoneout
 from chainer.variable import Variable
 
 from ..capture_context import CaptureContext
@@ -111,7 +117,8 @@ def _symbolic_size_of_shape(shape: Any) -> Any:
 
 def _symbolic_elu(node: ELU, alpha: Any = 1.0) -> None:
     """``ELU(alpha)``, which would need to know a number that differs from call to call."""
-    if _is_float_of_run(alpha):
+    alpha = _float_of_run(alpha)
+    if type(alpha) is SymbolicScalar:
         node.alpha = alpha
     else:
         REPLACED[_symbolic_elu](node, alpha)
@@ -119,14 +126,28 @@ def _symbolic_elu(node: ELU, alpha: Any = 1.0) -> None:
 
 def _symbolic_softplus(node: Softplus, beta: Any = 1.0) -> None:
     """``Softplus(beta)``, likewise."""
-    if _is_float_of_run(beta):
+    beta = _float_of_run(beta)
+    if type(beta) is SymbolicScalar:
         node.beta, node.beta_inv = beta, 1.0 / beta
     else:
         REPLACED[_symbolic_softplus](node, beta)
 
 
-def _is_float_of_run(number: Any) -> bool:
-    return stage.capture is not None and type(number) is SymbolicScalar and number.python_type is float
+def _taking_numbers() -> Callable:
+    """The ``__init__`` of a function that computes with its numbers as with floats: NumPy's, and arrays of one, become floats."""
+    def init(node: chainer.FunctionNode, *args: Any, **kwargs: Any) -> None:
+        if stage.capture is not None:
+            args, kwargs = tuple(map(_float_of_run, args)), {name: _float_of_run(arg) for name, arg in kwargs.items()}
+        REPLACED[init](node, *args, **kwargs)
+    return init
+
+
+def _float_of_run(number: Any) -> Any:
+    """A number of a float type that differs from call to call, or an array of one, as a float; anything else as it is."""
+    capture = stage.capture
+    if capture is not None and type(number) is SymbolicArray and number.ndim == 0 and number.dtype.kind == "f":
+        return capture.inputs.float_of(number)
+    return number
 
 
 _PATCHES: Dict[Tuple[Any, str], Callable] = {
@@ -138,6 +159,8 @@ _PATCHES: Dict[Tuple[Any, str], Callable] = {
     (GlobalConfig, "__setattr__"): _write_symbolic_global,
     (ELU, "__init__"): _symbolic_elu,
     (Softplus, "__init__"): _symbolic_softplus,
+    **{(cls, "__init__"): _taking_numbers()
+       for cls in (Contrastive, Dropout, HuberLoss, SimplifiedDropconnect, Triplet, Zoneout)},
     (chainer.utils, "force_array"): _symbolic_force_array,
     (chainer.utils, "size_of_shape"): _symbolic_size_of_shape,
 }

@@ -1,6 +1,7 @@
 """Numbers that differ from call to call and reach functions of Chainer as their attributes: schedules of rates, bounds and margins."""
 import contextlib
 import math
+import sys
 import types
 
 import against_eager
@@ -76,6 +77,29 @@ def test_numbers_of_numpy_that_are_needed():
         assert static(X, rate)[1] == float(rate)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, lambda k: np.array(k, "f")], ids=["float32", "float64", "array"])
+def test_numbers_of_numpy_in_functions(kind):
+    """They are inputs as floats are; an array is one in the first capture."""
+    def f(x, p, k):
+        h = F.dropout(F.softplus(x, k), k) + F.selu(x, k) + F.zoneout(p, F.elu(x, alpha=k), k)
+        h = h + F.sum(F.simplified_dropconnect(x, p, ratio=k))
+        return F.huber_loss(x, h, k) + F.contrastive(x, p, LABELS, k) + F.triplet(x, p, h, k)
+    static = dy2static.to_static(f, backend="numpy", strict=True)
+    for k in map(kind, (0.11, 0.21, 0.31, 0.41)):
+        found = []
+        for run in (f, static):
+            np.random.seed(0)
+            x, p = chainer.Variable(X.copy()), chainer.Variable(P.copy())
+            y = run(x, p, k)
+            F.sum(y * y).backward()
+            found.append((y.array, x.grad, p.grad))
+        for expected, ours in zip(*found):
+            np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
+    assert static.cache_info().captures == (1 if type(k) is np.ndarray else 2)
+    with pytest.raises(ValueError, match="must be in the range"):
+        static(X, P, kind(1.5))
+
+
 @pytest.mark.parametrize("name, backend", [*[(name, backend) for name in INPUTS for backend in ("numpy", "c")],
                                            *[(name, "numpy") for name in FIXED]])
 def test_values_and_gradients(name, backend):
@@ -94,6 +118,29 @@ def test_values_and_gradients(name, backend):
             if expected is not None:
                 np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
     assert static.cache_info().captures == (2 if name in INPUTS else 4)
+
+
+@pytest.mark.parametrize("kind", [float, lambda k: np.array(k)], ids=["float", "array"])
+def test_eps_of_adam(kind):
+    """Chainer's message for an eps that is too small fails itself: the type of an array's items has no ``name``."""
+    weights = []
+    for compiles in (False, True):
+        link = chainer.links.Linear(3, 2, initialW=1)
+        optimizer = chainer.optimizers.Adam().setup(link)
+        loss = lambda x: F.sum(link(x))     # noqa: B023, E731
+
+        def step(x):
+            optimizer.update(loss, x)       # noqa: B023
+        run = dy2static.to_static(step, backend="numpy", strict=sys.version_info >= (3, 10)) if compiles else step
+        for eps in map(kind, (1e-8, 1e-7, 1e-6, 1e-5)):
+            optimizer.eps = eps
+            run(ONES.reshape(2, 3))
+        weights.append(link.W.array)
+        optimizer.eps = kind(1e-80)
+        with pytest.raises(AttributeError, match="has no attribute 'name'"):
+            run(ONES.reshape(2, 3))
+        assert optimizer.t == 5
+    np.testing.assert_allclose(*weights, rtol=1e-6)
 
 
 def test_powers_of_other_types():
