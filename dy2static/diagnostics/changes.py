@@ -34,6 +34,7 @@ from ..record.paths import (
     expression_path,
     family,
     follow,
+    is_nested,
     joined,
     of_argument,
     paths_of,
@@ -254,11 +255,13 @@ def _place(guard: Guard, named: Sequence[Tuple[str, Source]]) -> Tuple:
 
 def _kinds(guard: Guard) -> Tuple[type, ...]:
     """What is not to be relied on instead of a guard; of something that is missing in some items, also what it is in others."""
-    return (IdentityMatch, ArrayMatch) if isinstance(guard, IdentityMatch) and guard.expected is None else (type(guard),)
+    if isinstance(guard, IdentityMatch) and guard.expected is None:
+        return IdentityMatch, ArrayMatch, TypeMatch, EqualsMatch
+    return (type(guard),)
 
 
 def _is_of_items(guard: Guard, named: Sequence[Tuple[str, Source]], is_part: bool) -> bool:
-    """Whether a guard is about what an item of a sequence is, or how many there are of what an object keeps.
+    """Whether a guard is about what an item of a sequence is, or an attribute of an object that another one keeps, or a length.
 
     named: the numbers that guards of expressions name.  is_part: or about how many there are in an argument.
     """
@@ -269,6 +272,8 @@ def _is_of_items(guard: Guard, named: Sequence[Tuple[str, Source]], is_part: boo
     if isinstance(guard, (LengthMatch, KeysMatch)):
         return is_part or not isinstance(source, Argument)
     kinds = (EqualsMatch, IdentityMatch, TypeMatch, SameObject, ArrayMatch, VariableMatch)
+    if isinstance(guard, (IdentityMatch, TypeMatch)) and is_nested(source.path()):
+        return True
     return isinstance(guard, kinds) and family(source.path()) != source.path()
 
 

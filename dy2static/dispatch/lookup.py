@@ -23,6 +23,7 @@ from ..record.guards import (
     IdentityMatch,
     LengthMatch,
     SameObject,
+    TypeMatch,
 )
 from ..record.paths import Argument, Source, follow, paths_of, place_of_expression
 from ..runtime.cache import Cache, nearest, reason_of
@@ -144,8 +145,8 @@ def _reader(args: Tuple, kwargs: Mapping[str, Any]) -> Callable[[Source], Any]:
 
 
 def _kind_of_item(guard: Guard, at: Callable[[Source], Any]) -> Guard:
-    """The guard; where there is no array any more, one that there is none."""
-    return IdentityMatch(guard.source, None) if isinstance(guard, ArrayMatch) and at(guard.source) is None else guard
+    """The guard; where there is no array or object of a type any more, one that there is none."""
+    return IdentityMatch(guard.source, None) if isinstance(guard, (ArrayMatch, TypeMatch)) and at(guard.source) is None else guard
 
 
 def _may_be_input(guard: Guard, at: Callable[[Source], Any]) -> bool:

@@ -163,6 +163,22 @@ def from_a_long_list(x):
     return error, NUMBERS[:]
 
 
+class Tree:
+    def __init__(self, word, left=None, right=None):
+        self.word, self.left, self.right = word, left, right
+
+
+def grown(count):
+    left = np.random.randint(1, count) if count > 1 else 0
+    return Tree(np.random.randint(6)) if count == 1 else Tree(None, grown(left), grown(count - left))
+
+
+def of_tree(tree):
+    if tree.word is not None:
+        return F.tanh(MODEL(STATES[tree.word][None]))
+    return F.tanh(of_tree(tree.left) - 0.5 * of_tree(tree.right))
+
+
 COUNTER = itertools.count()
 
 
@@ -177,7 +193,8 @@ def missing():
     (with_priorities, lambda: (np.random.permutation(6)[:5],), 2),
     (by_names, lambda: ([f"image{k}" for k in np.random.permutation(6)],), 1),
     (by_numbers, lambda: ([(next(COUNTER), x) for x in STATES],), 1),
-    (from_a_long_list, lambda: (np.random.rand(),), 2)],
+    (from_a_long_list, lambda: (np.random.rand(),), 2),
+    (of_tree, lambda: (grown(np.random.randint(2, 8)),), 4)],
     ids=lambda item: getattr(item, "__name__", ""))
 def test_what_differs_in_each_call_runs_as_python(function, call, cuts):
     np.random.seed(3)

@@ -8,6 +8,7 @@ from .forms import (
     contents_path,
     expression_path,
     family,
+    is_nested,
     is_of_size,
     joined,
     of_argument,
@@ -42,8 +43,8 @@ from .steps import (
 __all__ = [
     "SAVED_STEPS", "Argument", "ArrayOfList", "ArrayOfSize", "Attribute", "BareItems", "CellContents", "ClassNamespace", "Constant",
     "GuardWriter", "Implementation", "InstanceDict", "Item", "Keyword", "Length", "Namespace", "Referent", "RuleState", "Shown",
-    "Slots", "Source", "Sources", "TableWriter", "contents_path", "expression_path", "family", "follow", "is_of_size", "joined",
-    "of_argument", "paths_of", "place_of_expression", "shown_by", "size_path", "stands_for", "with_siblings"]
+    "Slots", "Source", "Sources", "TableWriter", "contents_path", "expression_path", "family", "follow", "is_nested", "is_of_size",
+    "joined", "of_argument", "paths_of", "place_of_expression", "shown_by", "size_path", "stands_for", "with_siblings"]
 
 
 class Sources:

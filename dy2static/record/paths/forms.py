@@ -5,7 +5,7 @@ import re
 from typing import Callable, FrozenSet, Iterable, Mapping, Optional, Tuple
 
 from .base import Source
-from .steps import Argument, ArrayOfSize, Item
+from .steps import Argument, ArrayOfSize, InstanceDict, Item, Slots
 
 _NAME = re.compile(r"\b(n\d+)\b")                      # of a number, in an expression
 
@@ -64,6 +64,11 @@ def family(path: Tuple) -> Tuple:
         return path                                     # through no item of a sequence
     steps = zip(path[::2], path[1::2])
     return tuple([part for word, key in steps for part in (word, ... if word == Item.word and type(key) is int else key)])
+
+
+def is_nested(path: Tuple) -> bool:
+    """Whether this is an attribute of an object that an object of an argument keeps: ``tree.left.word``."""
+    return path[-2] == Argument.word and sum([word in (InstanceDict.word, Slots.word) for word in path[::2]]) > 1
 
 
 def joined(first: Tuple, second: Tuple) -> Tuple:
