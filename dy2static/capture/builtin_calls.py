@@ -16,7 +16,6 @@ from ..control_flow.items import got
 from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
 from ..heap.dict_shadows import ShadowDict
 from ..heap.function_attributes import stop_at_parts
-from ..heap.library_writes import stop_library_writes
 from ..heap.list_shadows import ShadowList
 from ..heap.object_shadows import ShadowBase
 from ..heap.ownership import is_immutable, is_library_class
@@ -27,6 +26,7 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts.python import CLOCK_MODULES, CLOCKS, NUMBER_MODULES, PURE_MODULES, builtin
 from ..library_facts.table import members
 from ..runtime.devices import array_type
+from ..symbolic.hidden_attributes import asks_classes, before_write, check_read, has
 from ..symbolic.host_objects import GIVING_TEXT, BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from .protocols import Calls
 
 #: What `isinstance` looks at in place of objects that are of another class than they stand for.
-_LIKE = {ShadowDeque: collections.deque(), Range: range(0), Rows: ()}
+_LIKE = {
+    ShadowList: [], StagedList: [], ShadowDict: {}, ShadowSet: set(), ShadowDeque: collections.deque(), Range: range(0), Rows: ()}
 
 _HOST_BUILTINS, _INSPECTING, _OF_NUMBERS = builtin("host"), builtin("inspects"), builtin("numbers")
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
@@ -84,7 +85,7 @@ class BuiltinCalls:
 
     def text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Run a method of a text, or a function of texts; symbolic operands make a symbolic text."""
-        if getattr(function, "__name__", "") == "join" and args:
+        if getattr(function, "__name__", "") == "join" and len(args) == 1 and not kwargs:
             args = (list(args[0]),)
             found: Any = args[0]
         else:
@@ -118,19 +119,31 @@ class BuiltinCalls:
         if function is isinstance and len(args) == 2 and isinstance(args[0], ShadowBase):
             for cls in args[1] if type(args[1]) is tuple else args[1:]:
                 self.capture.heap.objects.is_subclass(kind, cls)
+        if function is isinstance and len(args) == 2 and (kind in _LIKE or asks_classes(args[1])):
+            return self.calls.native(function)(_example_of(args[0]), args[1])
         if kind is SymbolicArray and len(args) > 1 and function is not isinstance:
             return self._attribute(function, *args)
-        if function is hasattr and isinstance(args[0], SymbolicVariable) and hasattr(_class_of(args[0]), fixed(args[1])):
+        if function is vars and args:
+            try:
+                check_read(self.capture, args[0], "__dict__")
+            except AttributeError:
+                raise TypeError("vars() argument must have __dict__ attribute") from None
+        if function in (hasattr, getattr) and len(args) > 1:
+            try:
+                check_read(self.capture, args[0], fixed(args[1]))
+            except AttributeError:
+                if function is getattr and len(args) == 2:
+                    raise
+                return False if function is hasattr else args[2]
+        if function is hasattr and isinstance(args[0], SymbolicVariable) and has(_class_of(args[0]), fixed(args[1])):
             return True                                 # also what they have outside of compiled functions only
         if len(args) > 1 and issubclass(kind, types.ModuleType):
             return self._of_module(function, *args)
-        if function is isinstance and kind in _LIKE:
-            return self.calls.native(function)(_LIKE[kind], *args[1:])
         return self.calls.native(function)(*args, **kwargs)
 
     def write_attribute(self, function: Callable, item: Any, *rest: Any) -> Any:
         """``setattr`` and ``delattr``."""
-        stop_library_writes(self.capture, item)
+        before_write(self.capture, item)
         return self.calls.native(function)(item, *rest)
 
     def of_object(self, function: Callable, *args: Any) -> Any:
@@ -148,7 +161,7 @@ class BuiltinCalls:
         if function is hasattr and is_gpu(array.place):
             return hasattr(array_type(array.place), fixed(name))
         if function is hasattr:
-            return hasattr(np.zeros((1,) * array.ndim, array.dtype)[() if array.is_scalar else ...], fixed(name))
+            return hasattr(_example_of(array), fixed(name))
         if fixed(name) in numpy_facts.HIDDEN:
             self.capture.abort(f"`.{fixed(name)}` of an array is used inside the compiled function")
         return self.calls.native(function)(array, name, *default)
@@ -257,7 +270,7 @@ RULES: Tuple[Rule, ...] = (
     Rule("`warnings.warn`", "a host node",
          lambda calls, function: function is warnings.warn,
          lambda calls, function: functools.partial(warned, calls, function)),
-    Rule("`isinstance`, `hasattr`, `getattr`, `callable`, `dir`", "now; not of what only the host knows",
+    Rule("`isinstance`, `hasattr`, `getattr`, `callable`, `dir`, `vars`", "now; not of what only the host knows",
          lambda calls, function: function in _INSPECTING,
          lambda calls, function: functools.partial(calls.builtins.inspect, function)),
     Rule("`setattr`, `delattr`", "now; not of what belongs to a library",
@@ -322,6 +335,13 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: True,
          lambda calls, function: calls.host(function)),
 )
+
+
+def _example_of(item: Any) -> Any:
+    """An object of the class that `isinstance` and `hasattr` are to see; our arrays and numbers also have methods of their own."""
+    if type(item) is SymbolicArray and not is_gpu(item.place):
+        return np.zeros((1,) * item.ndim, item.dtype)[() if item.is_scalar else ...]
+    return item.python_type() if type(item) is SymbolicScalar else _LIKE.get(type(item), item)
 
 
 def _class_of(variable: SymbolicVariable) -> type:

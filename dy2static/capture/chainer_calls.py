@@ -51,6 +51,8 @@ class ChainerCalls:
     def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
         """What ``node.apply(inputs)`` does while this capture runs."""
         self.capture.check()
+        if isinstance(inputs, chainer.Variable):
+            bool(inputs)                                # Chainer asks whether there are any, and Variables raise TypeError
         inputs = [variable_of(x) for x in inputs]
         taken, attributes = self._given(node, inputs)
         given = [*taken, *attributes]

@@ -37,7 +37,7 @@ def refuse(calls: Calls, function: Any) -> Callable[..., NoReturn]:
 
 def is_average(function: Any) -> bool:
     """Whether this is the method of ChainerMN's communicator for arrays of NumPy that averages gradients where they are."""
-    return type(function) is BoundHostMethod and function.name == "multi_node_mean_grad" and \
+    return type(function) is BoundHostMethod and function.method == "multi_node_mean_grad" and \
         type(function.owner.real).__module__ == "chainermn.communicators.naive_communicator"
 
 

@@ -68,7 +68,7 @@ class Draws:
 
     def draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from one of the two global generators: typed by the same draw from another one."""
-        name = function.name if type(function) is BoundHostMethod else function.__name__
+        name = function.method if type(function) is BoundHostMethod else function.__name__
         if name == "shuffle" and generator is np.random.RandomState and not kwargs and _is_an_array(args):
             args[0][...] = args[0][self.draw(_permutation(function), generator, args[0].shape[0])]
             return None

@@ -59,7 +59,8 @@ class HostCalls:
             capture.effects.store_writes(may_fail=not trusted)
         elif not types_ and capture.array_writes.is_ahead:
             capture.effects.store(capture.array_writes.changes())
-        name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
+        asked = function.method if type(function) is BoundHostMethod else getattr(function, "__name__", None)
+        name = name or asked or type(function).__name__
         capture.event("host", name, _why(function, name))
         self.sets_levels |= name not in LEAVING_LEVELS and _is_of_logging(function)
         if sys.exc_info()[1] is not capture.handling and _may_look_at_exceptions(function, name, kwargs, trusted):

@@ -118,7 +118,7 @@ def is_pure(function: Any, given: Sequence[Any]) -> bool:
 def _python_function(function: Any) -> Optional[types.FunctionType]:
     """The function whose frame there will be when this is called on the host."""
     if type(function) is BoundHostMethod and function.owner.real is not SymbolicObject.Missing:
-        function = getattr(type(function.owner.real), function.name, None)
+        function = getattr(type(function.owner.real), function.method, None)
     elif isinstance(function, functools._lru_cache_wrapper):
         function = (function.real if type(function) is SymbolicObject else function).__wrapped__
     elif not isinstance(function, (types.FunctionType, types.MethodType, type)):

@@ -22,5 +22,5 @@ def array_given(capture: Capture, function: Any, args: Tuple, kwargs: Mapping[st
     if len(args) > 2 or not named.keys() <= {"dtype"}:
         return args
     text = text_of(named.get("dtype"))
-    array = args[0].array(text) if text in DTYPES else None
+    array = args[0].array_of_items(text) if text in DTYPES else None
     return args if array is None else (capture.numpy.call(np.array, (array,), {}), *args[1:])

@@ -20,7 +20,7 @@ _PLAIN = (logging.Logger, logging.RootLogger)
 
 def is_log_method(function: Any, names: Container[str] = LOGGED) -> bool:
     """Whether this is one of these methods of a logger."""
-    return type(function) is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in names
+    return type(function) is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.method in names
 
 
 def asks_log(calls: Calls, function: Any) -> Callable[..., Any]:
@@ -30,7 +30,7 @@ def asks_log(calls: Calls, function: Any) -> Callable[..., Any]:
 
 def logged(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
     """A message: left to the host, or dropped where the logger is off for its level, on which later calls rely."""
-    capture, level = calls.capture, LOG_LEVELS.get(function.name if type(function) is BoundHostMethod else function.__name__)
+    capture, level = calls.capture, LOG_LEVELS.get(function.method if type(function) is BoundHostMethod else function.__name__)
     if level is not None and args and not capture.heap.stale and not capture.host.sets_levels:
         logger = function.owner.real if type(function) is BoundHostMethod else logging.root
         if type(logger) in _PLAIN and is_off(logger, level):
@@ -38,4 +38,4 @@ def logged(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
                 capture.heap.source(Constant, None, logger)
             capture.heap.guard(LogOff(source, level))
             return None
-    return capture.host.call(function, args, kwargs, (), None, name=getattr(function, "name", ""))
+    return capture.host.call(function, args, kwargs, (), None, name=function.method if type(function) is BoundHostMethod else "")

@@ -196,7 +196,7 @@ class NumPyCalls:
                 self._abort_typing(_shown(asked, name), error)
             function, structure, found, extents = write_at_checked, LEAF, (operands[0].type,), ()     # it leaves the type as it is
         found = capture.placement.types(found, types, tried, device)
-        if any(isinstance(t, Dynamic) for t in found):
+        if any([isinstance(t, Dynamic) or isinstance(t, Tensor) and t.dtype.kind not in "biufc" for t in found]):
             capture.abort(f"{_shown(asked, name)} gives objects")
         given = [v.type for v in operands]
         may_fail = _may_fail(function, name, given, extents) or name in ("array", "asarray") and _makes_ints_of_floats(given, found)

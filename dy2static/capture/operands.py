@@ -135,7 +135,7 @@ class Operands:
             value = self.capture.escaping.early(item) if source is None else self.capture.inputs.object_value(source)
             return self._hole(value, operands)
         if kind is BoundHostMethod:
-            return MethodOf(self._hole(item.owner.value, operands), item.name)
+            return MethodOf(self._hole(item.owner.value, operands), item.method)
         source = self.capture.heap.source_of(item)
         if source is not None:
             return self._hole(self.capture.inputs.object_value(source), operands)

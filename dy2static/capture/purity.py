@@ -94,7 +94,7 @@ def only_tells(function: types.FunctionType, owner: Any) -> bool:
 
 def _writes_text(method: BoundHostMethod) -> bool:
     """Whether this is ``write`` or ``flush`` of a stream of Python's own, such as ``sys.stdout``."""
-    found = getattr(type(method.owner.real), method.name, None)
+    found = getattr(type(method.owner.real), method.method, None)
     return any(found is getattr(kind, name) for kind in (io.TextIOWrapper, io.StringIO) for name in ("write", "flush"))
 
 

@@ -100,6 +100,9 @@ class Heap(Protocol):
     def has_met(self, real: Any) -> bool:
         """Whether there is a shadow or a symbolic value of this object."""
 
+    def source_of(self, item: Any) -> Optional[Source]:
+        """The path of the object that a shadow stands for; None for what is made during the capture."""
+
     def known(self, real: Any) -> Optional[Tuple[Any, Source]]:
         """What stands for an object, and the path by which it was read first; None if it was not."""
 

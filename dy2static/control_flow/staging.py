@@ -10,8 +10,6 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from ..capture_context import CaptureContext
 from ..heap.collection_shadows import ShadowDeque
 from ..heap.dict_shadows import ShadowDict
-from ..heap.function_attributes import stop_at_parts
-from ..heap.library_writes import stop_library_writes
 from ..heap.list_shadows import ShadowList
 from ..heap.ownership import is_library
 from ..ir.building import building
@@ -19,6 +17,7 @@ from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..runtime import dy
 from ..runtime.raising import check_bound
+from ..symbolic.hidden_attributes import before_read, before_write
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.iterators import LIST_PARTS
 from ..symbolic.kept_values import kept_values
@@ -332,7 +331,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
     "list_": _list, "list_of": _list_of,
     "truth_of": _truth_of, "items_of": _items_of, "for_": _for, "trips": _trips, "in_": _in, "item": item, "handled": handled,
-    "owner": stop_library_writes, "holder": stop_at_parts,
+    "owner": before_write, "holder": before_read,
     "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
     "read": lambda capture, maybe: staging_of(capture).read(maybe) if type(maybe) is Maybe else NotImplemented,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 from typing import Any, Dict, Iterable, Iterator, Tuple
 
 from ..capture_context import Heap
@@ -10,14 +11,15 @@ from ..record.paths import Attribute, BareItems, Source
 from ..record.writes import AssignDeque, Change, ExtendDeque
 from .dict_shadows import ShadowDict, as_key
 from .list_shadows import ShadowList
-from .right_operands import updated
+from .right_operands import COMPARISONS, updated
 from .stand_ins import name_in_messages, stands_for
 
 
-class ShadowOrderedDict(ShadowDict):
-    """The shadow of an OrderedDict."""
+class ShadowOrderedDict(ShadowDict, collections.OrderedDict):
+    """The shadow of an OrderedDict, and one itself: Python would compare another on the left with the storage of this."""
 
     __class__ = property(lambda self: collections.OrderedDict)      # type: ignore[assignment]
+    fromkeys = staticmethod(collections.OrderedDict.fromkeys)       # type: ignore[assignment]
 
     def move_to_end(self, key: Any, last: bool = True) -> None:
         if not last:
@@ -42,6 +44,9 @@ class ShadowOrderedDict(ShadowDict):
         same = dict(self.items()) == other
         return same and (not isinstance(other, collections.OrderedDict) or list(self) == list(other))
 
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
+
     def __repr__(self) -> str:
         return repr(self.copy())
 
@@ -56,10 +61,11 @@ class ShadowDictOfAll(ShadowDict):
         return self.heap.source(BareItems, self.source)
 
 
-class ShadowDefaultDict(ShadowDictOfAll):
+class ShadowDefaultDict(ShadowDictOfAll, collections.defaultdict):
     """The shadow of a defaultdict: a key that is read and not there is made."""
 
     __class__ = property(lambda self: collections.defaultdict)      # type: ignore[assignment]
+    fromkeys = staticmethod(collections.defaultdict.fromkeys)       # type: ignore[assignment]
 
     def __init__(self, heap: Heap, real: collections.defaultdict, source: Source):
         super().__init__(heap, real, source)
@@ -90,6 +96,8 @@ class ShadowDefaultDict(ShadowDictOfAll):
     def copy(self) -> dict:
         return collections.defaultdict(self.default_factory, self.items())
 
+    __copy__ = copy
+
     def __ror__(self, other: Any) -> dict:
         made = collections.defaultdict(self.default_factory, other.items()) if isinstance(other, dict) else None
         return NotImplemented if made is None else updated(made, self)
@@ -116,7 +124,14 @@ class ShadowCounter(ShadowDictOfAll, collections.Counter):
         if key in self:
             ShadowDict.__delitem__(self, key)
 
-    update, __or__, __ior__ = collections.Counter.update, collections.Counter.__or__, collections.Counter.__ior__
+    def __or__(self, other: Any) -> dict:
+        found = collections.Counter.__or__(self, other)         # not implemented for other dicts
+        return updated(dict(self.items()), other) if found is NotImplemented and other.__class__ is dict else found
+
+    def __ror__(self, other: Any) -> dict:
+        return NotImplemented if isinstance(other, collections.Counter) else super().__ror__(other)
+
+    update, __ior__ = collections.Counter.update, collections.Counter.__ior__
     __eq__, __repr__ = collections.Counter.__eq__, collections.Counter.__repr__
     __hash__ = None
 
@@ -260,13 +275,28 @@ class ShadowDeque(ShadowList):
 def _as_deque(name: str) -> Any:
     """A method that a deque does as a whole, with another one."""
     def method(self: ShadowDeque, other: Any) -> Any:
-        return getattr(self.copy(), name)(other.copy() if type(other) is ShadowDeque else other)
+        found = getattr(self.copy(), name)(other.copy() if type(other) is ShadowDeque else other)
+        if found is NotImplemented and isinstance(other, list):     # which would compare itself with the storage of this
+            return _OPERATORS[name](self.copy(), list(other))
+        return found
     method.__name__ = name
     return method
 
 
-for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__mul__", "__rmul__"):
+_OPERATORS = {name: getattr(operator, name) for name in COMPARISONS}
+
+for _name in (*COMPARISONS, "__add__", "__mul__", "__rmul__"):
     setattr(ShadowDeque, _name, _as_deque(_name))
+
+def _own_attribute(self: ShadowDict, name: str) -> Any:
+    """An attribute that the class has not: the user may have given it one."""
+    if name in vars(self.__dict__.get("real", self)):
+        self.heap.capture.abort(f"the attribute `{name}` of an {self.__class__.__name__} is read")
+    raise AttributeError(f"{name_in_messages(self.__class__)!r} object has no attribute {name!r}")
+
+
+for _with_attributes in (ShadowOrderedDict, ShadowCounter):
+    _with_attributes.__getattr__ = _own_attribute
 
 #: The shadow of each kind of collection.
 COLLECTIONS: Dict[type, Any] = {

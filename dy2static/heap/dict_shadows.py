@@ -54,6 +54,8 @@ class ShadowDict(dict):
     ``STORE_GLOBAL``) therefore works, and ``changes`` finds what it did.
     """
 
+    __class__ = property(lambda self: dict)             # type: ignore[assignment]
+
     def __init__(self, heap: Heap, real: dict, source: Source):
         dict.__init__(self)
         self.heap, self.real, self.source = heap, real, source

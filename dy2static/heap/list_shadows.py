@@ -48,6 +48,7 @@ def holds_numbers(real: Any) -> bool:
 class ShadowList(list):
     """The shadow of a list.  Appending does not read; most else loads all items and guards the length."""
 
+    __class__ = property(lambda self: list)             # type: ignore[assignment]
     growth: Type[Write] = ExtendList
 
     def __init__(self, heap: Heap, real: list, source: Source):
@@ -107,7 +108,7 @@ class ShadowList(list):
         may_change = capture.array_writes.written or capture.staging.in_loop
         return not may_change or not self.real or type(self.real[0]) is not np.ndarray
 
-    def array(self, dtype: Optional[str]) -> Any:
+    def array_of_items(self, dtype: Optional[str]) -> Any:
         """The array of the present items, if they are numbers and more or fewer from call to call; None otherwise.
 
         dtype: text for it; None where NumPy chooses it.

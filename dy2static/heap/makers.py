@@ -180,7 +180,11 @@ class Makers:
         keywords = {k: self.heap.shadow(v, self.heap.source(Item, self.heap.source(Attribute, source, "keywords"), k))
                     for k, v in real.keywords.items()}
         self.heap.guard(KeysMatch(self.heap.source(Attribute, source, "keywords"), tuple(real.keywords)))
-        return functools.partial(parts[0], *parts[1], **keywords)
+        made = functools.partial(parts[0], *parts[1], **keywords)
+        attributes = self.heap.source(InstanceDict, source)
+        self.heap.guard(KeysMatch(attributes, tuple(vars(real))))
+        vars(made).update({k: self.heap.shadow(v, self.heap.source(Item, attributes, k)) for k, v in vars(real).items()})
+        return made
 
     def _module(self, real: types.ModuleType, source: Source) -> types.ModuleType:
         self.heap.guard(IdentityMatch(source, real))

@@ -30,7 +30,7 @@ def ask_right_first(cls: type, base: type, names: Iterable[str]) -> None:
 def _asking(method: Callable, base: type, reflected: str) -> Callable:
     def ask(left: Any, right: Any) -> Any:
         kind = getattr(type(right), "_dy2static_class", type(right))
-        derives = issubclass(kind, base if left.__class__ in _stand_ins else left.__class__)
+        derives = kind is not left.__class__ and issubclass(kind, base if left.__class__ in _stand_ins else left.__class__)
         if not derives or getattr(kind, reflected, None) is getattr(base, reflected, None) or \
                 not _stand_ins.isdisjoint(type.mro(type(right))):
             return method(left, right)
@@ -42,7 +42,8 @@ def _asking(method: Callable, base: type, reflected: str) -> Callable:
 
 def adds_itself(items: Any) -> bool:
     """Whether ``a_list += items`` is ``items.__radd__(a_list)``: lists have no addition of numbers, which Python tries first."""
-    return hasattr(type(items), "__radd__") and _stand_ins.isdisjoint(type.mro(type(items)))
+    return type(items) not in (bool, int, float, complex) and hasattr(type(items), "__radd__") and \
+        _stand_ins.isdisjoint(type.mro(type(items)))
 
 
 def added(items: list, other: Any) -> Any:

@@ -11,6 +11,8 @@ from .stand_ins import stands_for
 class ShadowSet(set):
     """The shadow of a set of plain values: all of it is read at once."""
 
+    __class__ = property(lambda self: set)              # type: ignore[assignment]
+
     def __init__(self, real: set, source: Source):
         super().__init__(real)
         self.real, self.source, self.before = real, source, set(real)
@@ -23,6 +25,9 @@ class ShadowSet(set):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return set, (list(self),)
+
+    def __repr__(self) -> str:
+        return repr(set(self))
 
     __hash__ = None
 

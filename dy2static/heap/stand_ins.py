@@ -1,14 +1,14 @@
 """Classes that stand for others: Python's messages, and texts that show a class, name those."""
 from __future__ import annotations
 
-from typing import Set
+from typing import Dict, Optional
 
-_stand_ins: Set[type] = set()
+_stand_ins: Dict[type, type] = {}
 
 
 def stands_for(cls: type, real: type) -> None:
     """Let Python call a class what it calls the one that the class stands for."""
-    _stand_ins.add(cls)
+    _stand_ins[cls] = real
     cls.__name__ = name_in_messages(real)
     cls.__qualname__, cls.__module__ = real.__qualname__, real.__module__
 
@@ -16,6 +16,11 @@ def stands_for(cls: type, real: type) -> None:
 def is_stand_in(cls: type) -> bool:
     """Whether a class stands for one of Python's, NumPy's or Chainer's."""
     return cls in _stand_ins
+
+
+def stood_for(cls: type) -> Optional[type]:
+    """The class that a class stands for; None if it stands for none."""
+    return _stand_ins.get(cls)
 
 
 def name_in_messages(cls: type) -> str:

@@ -90,8 +90,7 @@ host impure leaves: id
 host impure: __import__ globals input open
 host: compile
 impure: delattr setattr
-frames_bare inspects: dir
-frames_bare: vars
+frames_bare inspects: dir vars
 """)
 
 #: Functions of ``math``, besides those that NumPy has, too; all may be in a file.

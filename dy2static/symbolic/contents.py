@@ -130,7 +130,7 @@ def assign_key(item: dict, key: Any, value: Any) -> None:
 
 def _has_own_order(item: dict) -> bool:
     """Whether this is an OrderedDict: its order is not that in which a dict holds its items."""
-    return issubclass(type(item), collections.OrderedDict)
+    return issubclass(type(item), collections.OrderedDict) and not isinstance(item, ShadowDict)
 
 
 def same(now: Any, before: Any) -> bool:

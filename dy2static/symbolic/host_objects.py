@@ -108,14 +108,14 @@ def _is_text(item: Any) -> bool:
 class BoundHostMethod:
     """A method of a `SymbolicObject`: calling it is a host call."""
 
-    __slots__ = ("owner", "name")
+    __slots__ = ("owner", "method")
 
     def __init__(self, owner: SymbolicObject, name: str):
-        self.owner, self.name = owner, name
+        self.owner, self.method = owner, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self.owner.capture.host.call(self, args, kwargs, name=self.name)
-        is_text = self.owner.is_text and self.name in GIVING_TEXT
+        made = self.owner.capture.host.call(self, args, kwargs, name=self.method)
+        is_text = self.owner.is_text and self.method in GIVING_TEXT
         return SymbolicObject(self.owner.capture, made.value, is_text=True) if is_text else made
 
     def __getattr__(self, name: str) -> Any:
@@ -125,7 +125,7 @@ class BoundHostMethod:
 
     def refuse(self, *_: Any) -> Any:
         """Stop the capture: Python needs to know what the attribute is."""
-        self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read", of_host=True)
+        self.owner.capture.abort(f"attribute {self.method!r} of {self.owner.describe()} is read", of_host=True)
 
     __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = refuse
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = refuse

@@ -11,6 +11,8 @@ from .uneven import Uneven
 class Holding(list):
     """A list that may hold one object which stands for all items."""
 
+    __class__ = property(lambda self: list)             # type: ignore[assignment]
+
     @property
     def uneven(self) -> Optional[Uneven]:
         """The items, if the last ones have other shapes."""

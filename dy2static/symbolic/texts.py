@@ -84,7 +84,7 @@ def _is_unknown(capture: CaptureContext, value: Any) -> bool:
 
 def format_(capture: CaptureContext, value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
-    if type(value) is SymbolicText and not spec and conversion in ("", "s"):
+    if type(value) is SymbolicText and value.python_type is str and not spec and conversion in ("", "s"):
         return value
     value = with_numbers(value)
     unknown = _is_unknown(capture, value)

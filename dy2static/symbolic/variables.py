@@ -32,6 +32,8 @@ def _outside(what: str) -> Callable:
 class SymbolicVariable(chainer.Variable):
     """A Variable of a graph.  ``_data[0]`` is its `SymbolicArray`, so shape, dtype and ``array`` work as they are."""
 
+    __class__ = property(lambda self: chainer.Variable)             # type: ignore[assignment]
+
     def __init__(self, capture: CaptureContext, array: SymbolicArray, requires_grad: bool, connected: bool = False):
         # Variable.__init__ is not called: it would make a node and look at the contents.
         self.__dict__.update(capture=capture, _data=[array], _requires_grad=requires_grad, _layout=None,
@@ -145,6 +147,8 @@ class SymbolicVariable(chainer.Variable):
 
 class SymbolicParameter(SymbolicVariable, chainer.Parameter):
     """A Parameter of a graph.  For a Parameter made inside, ``made`` is the object as far as it exists."""
+
+    __class__ = property(lambda self: chainer.Parameter)            # type: ignore[assignment]
 
     @property
     def name(self) -> Any:

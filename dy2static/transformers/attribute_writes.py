@@ -6,7 +6,7 @@ from typing import Any
 
 import gast
 
-from dy2static.transformers.base import Transformer, is_dy
+from dy2static.transformers.base import Transformer, is_dy, is_self
 
 
 class AttributeWrites(Transformer):
@@ -36,10 +36,6 @@ class AttributeWrites(Transformer):
     def _asked(self, target: gast.AST) -> gast.AST:
         if isinstance(target, (gast.Tuple, gast.List)):
             target.elts = [self._asked(part) for part in target.elts]
-        elif isinstance(target, gast.Attribute) and not is_dy(target.value) and not _is_self(target.value):
+        elif isinstance(target, gast.Attribute) and not is_dy(target.value) and not is_self(target.value):
             target.value = self.quote("_dy.owner(value)", value=target.value)
         return target
-
-
-def _is_self(node: gast.AST) -> bool:
-    return isinstance(node, gast.Name) and node.id == "self"

@@ -210,3 +210,8 @@ def is_dy(node: gast.AST) -> bool:
     while isinstance(owner, gast.Attribute):
         owner = owner.value
     return isinstance(owner, gast.Name) and owner.id == "_dy"
+
+
+def is_self(node: gast.AST) -> bool:
+    """Whether a node is what methods call ``self``."""
+    return isinstance(node, gast.Name) and node.id == "self"

@@ -247,3 +247,40 @@ EAGER = {"list_of_unknown_length_leaves"}
 @pytest.mark.parametrize("make", programs(globals()), ids=lambda make: make.__name__)
 def test_container_classes(make):
     check(make, signs(), compiled=make.__name__ not in EAGER)
+
+
+@pytest.mark.parametrize("compare", [
+    lambda given, other: (given != other, given == other, collections.OrderedDict(a=1, b=2) == given, other == {"a": 1, "b": 2}),
+    lambda given, other: (given != collections.OrderedDict(a=1, b=2), other != given, given == collections.OrderedDict(b=2, a=1))])
+def test_ordered_dicts_are_compared_by_order(compare):
+    def make(compile):
+        dicts = collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1)
+        return compile(lambda x: (*compare(*dicts), F.tanh(x))), list(dicts)
+    check(make, signs(count=3)[:2])
+
+
+def test_collections_are_compared_with_those_that_the_call_makes():
+    def make(compile):
+        counts, last = collections.defaultdict(int, a=1), collections.deque([1, 2])
+
+        def f(x):
+            return (collections.defaultdict(int, a=1) == counts, counts != collections.defaultdict(float, a=1), [1, 2] == last,
+                    last == [1, 2], last != [1, 2], last == collections.deque([1, 2]), F.tanh(x))
+        return compile(f), [counts, last]
+    check(make, signs(count=3)[:2])
+
+
+def test_collections_of_the_caller_and_of_the_call_are_joined():
+    def make(compile):
+        ordered, counts, named = collections.OrderedDict(a=1), collections.Counter(b=1), collections.defaultdict(int, c=1)
+
+        def f(x):
+            found = [ordered | collections.OrderedDict(z=1), collections.Counter(b=4) | counts, counts | {"a": 3}, counts | named,
+                     ordered.fromkeys("ab"), named.fromkeys("ab")]
+            try:
+                ["a"].append("-".join("a", "b"))
+            except TypeError as error:
+                found.append(str(error))
+            return found, F.tanh(x)
+        return compile(f), [ordered, counts, named]
+    check(make, signs(count=3)[:1])

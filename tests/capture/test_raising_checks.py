@@ -352,3 +352,9 @@ def test_a_function_of_numpy_is_replaced(monkeypatch):
     monkeypatch.setattr(np, "tanh", lambda x: original(x))
     y = to_static(lambda x: np.tanh(x.array) + F.tanh(x), backend="numpy")(chainer.Variable(np.ones(3, "f")))
     np.testing.assert_allclose(y.array, 2 * original(np.ones(3, "f")))
+
+
+@pytest.mark.parametrize("join", [F.stack, F.hstack, lambda x: F.concat(x, axis=0)])
+def test_a_variable_in_place_of_a_list(join):
+    """Chainer asks for the truth of what it joins."""
+    against_eager.check(lambda compile: compile(join), [lambda: (against_eager.variable(3),)])

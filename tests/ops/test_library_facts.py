@@ -96,6 +96,7 @@ OTHER_LISTS = {
     "lowering/numpy/table.py": "lowerings",
     "lowering/numpy/writes.py": "lowerings of writes",
     "symbolic/sizes.py": "the operators that sizes have",
+    "transformers/function_parts.py": "attributes of the stand-ins of a capture",
 }
 
 
