@@ -125,6 +125,7 @@ class Backend(abc.ABC):
     arrays: what its programs compute with.
     is_compiled: whether it makes machine code.
     has_updates: whether it makes functions of updates, which change arrays in their own memory.
+    writes_parts: whether these may be writes of NumPy into parts of arrays.
     keeps: whether later processes may go on from its texts.
     has_native_calls: whether what surrounds its functions (Variables, updates) is to be native code, too.
     """
@@ -135,6 +136,7 @@ class Backend(abc.ABC):
     arrays: ClassVar[Arrays] = HostArrays()
     is_compiled: ClassVar[bool] = False
     has_updates: ClassVar[bool] = False
+    writes_parts: ClassVar[bool] = False
     keeps: ClassVar[bool] = False
     has_native_calls: ClassVar[bool] = False
 

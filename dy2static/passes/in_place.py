@@ -1,8 +1,10 @@
-"""Updates: what gives arrays that exist new contents, element by element, taken out of a graph to be done in their memory."""
+"""Updates: what gives arrays that exist new contents, all or a part of them, taken out of a graph to be done in their memory."""
 from __future__ import annotations
 
 import collections
-from dataclasses import dataclass
+import math
+import operator
+from dataclasses import dataclass, replace
 from typing import (
     AbstractSet,
     Any,
@@ -19,8 +21,11 @@ from typing import (
     Tuple,
 )
 
+import numpy as np
+
+from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
-from ..ir.types import Scalar, Tensor
+from ..ir.types import Scalar, Tensor, Type
 from .cleanup.dce import eliminate_dead
 from .effects import must_run
 from .memory.aliases import aliased_operands
@@ -29,17 +34,24 @@ from .rewriting import with_inputs
 #: What gives one number for all elements, and is computed again in each update that reads it.
 _NUMBERS = ("constant", "scalar_to_tensor")
 
+#: Parts of arrays of so many bytes are written in place.
+_LEAST = 1 << 15
+
 #: Ops that give their operand; what they mean, they mean for gradients.
 _PASSING = ("identity", "stop_gradient", "gradient_of")
 
-#: Kinds of ops whose results may be memory of anybody's, and those of them that are NumPy: new arrays, or views of operands.
+#: Kinds of ops whose results may be memory of anybody's; those of them that are NumPy, new arrays or views of operands; and
+#: functions of these that give new arrays.
 _UNKNOWN_MEMORY = ("effect", "opaque")
+_NEW = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.neg,
+        operator.abs, operator.matmul, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 _OF_NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """Some arrays of one shape, each of whose elements becomes what elements at the same place decide.
+    """Some arrays of one shape, each of whose elements becomes what elements at the same place decide; or one array, into parts of
+    which calls of NumPy write.
 
     graph: gives their new contents.  targets: per output, the input of that graph in whose memory it goes.
     places: per output, which output of the whole graph it is.
@@ -63,21 +75,23 @@ class Parted(NamedTuple):
 
 
 def part_updates(graph: Graph, targets: Mapping[int, Value], filling: Collection[int], saved: Collection[Value],
-                 apart: Collection[Value]) -> Parted:
+                 apart: Collection[Value], writes: bool = True) -> Parted:
     """Take the updates out of a graph.
 
     targets: per output that is to fill an input, that input.  filling: other outputs that fill arrays of the caller's, later.
     saved: what is read of the graph besides its outputs.  apart: inputs that share no memory with each other.
+    writes: whether NumPy may write into parts of arrays.
 
-    An output that is not made element by element stays where it is, and so does one where another update, or an output that
-    fills an array later, may read the memory that it would change.  Linear in nodes, for each time that such a one is found.
+    An output that is neither made element by element nor by writes into parts of its array stays where it is, and so does one
+    where another update, or an output that fills an array later, may read the memory that it would change.  What may fail in a
+    write is looked at where the write was.  Linear in nodes, for each time that such a one is found.
     """
     graph = _seen_through(graph, targets, tuple(saved))
     count, apart = collections.Counter(graph.outputs), frozenset(apart)
     chosen = {k: target for k, target in targets.items() if count[graph.outputs[k]] == 1
               and graph.outputs[k].type == target.type and target.ndim and target in apart}
     while True:
-        search = _Search(graph, chosen, saved)
+        search = _Search(graph, chosen, saved, writes)
         wrong = search.not_made() or search.in_conflict({*targets, *filling}.difference(chosen), apart)
         if not wrong:
             return search.parted()
@@ -88,6 +102,12 @@ def _is_of_anybody(node: Node) -> bool:
     """Whether an array that a node gives may be in any memory."""
     is_numpy = node.op.name in _OF_NUMPY and getattr(node.attrs["call"], "trusted", False)
     return node.op.kind in _UNKNOWN_MEMORY and not is_numpy and any(not isinstance(v.type, Scalar) for v in node.outputs)
+
+
+def _is_arithmetic(node: Node) -> bool:
+    """Whether a call of NumPy gives one new array always."""
+    function = getattr(node.attrs.get("call"), "function", None) if node.op.name in _OF_NUMPY else None
+    return isinstance(function, np.ufunc) or any(function is new for new in _NEW)
 
 
 def _seen_through(graph: Graph, places: Collection[int], saved: Tuple[Value, ...]) -> Graph:
@@ -104,11 +124,47 @@ def _seen_through(graph: Graph, places: Collection[int], saved: Tuple[Value, ...
     return eliminate_dead(graph.with_(nodes=tuple(nodes), outputs=outputs + saved)).with_(outputs=outputs)
 
 
+def writes_part(node: Node) -> bool:
+    """Whether a node gives its first operand after a write into it that can be done in the array itself.
+
+    Of what may fail, these are writes at numbers, which are in the array or not whatever is written.  Small arrays are
+    copied faster.
+    """
+    call = node.attrs.get("call") if node.op.name in ("numpy_call", "checked_call") else None
+    if not hasattr(getattr(call, "function", None), "in_place") or not call.single or len(node.outputs) != 1 or node.recomputed:
+        return False
+    contents, *rest = node.inputs
+    return getattr(call.args[0], "index", None) == 0 and contents not in rest and _is_large(contents.type) and (
+        not must_run(node) or _is_at_numbers(node))
+
+
+def _is_at_numbers(node: Node) -> bool:
+    """Whether a write assigns an item at an index of numbers and slices that are known."""
+    _, steps, function, args, kwargs = node.attrs["call"].args
+    if steps or kwargs or function is not operator.setitem:
+        return False
+    key = args[0] if isinstance(args[0], tuple) else (args[0],)
+    return all(part is None or part is Ellipsis or type(part) is int or _is_known(part) or isinstance(
+        getattr(node.inputs[part.index], "type", None) if hasattr(part, "index") and type(part.index) is int else None, Scalar)
+        for part in key)
+
+
+def _is_large(type: Type) -> bool:
+    if not isinstance(type, Tensor):
+        return False
+    return not all(map(is_known, type.shape)) or math.prod(type.shape) * type.dtype.itemsize >= _LEAST
+
+
+def _is_known(part: Any) -> bool:
+    return isinstance(part, slice) and all(end is None or type(end) is int for end in (part.start, part.stop, part.step))
+
+
 class _Search:
     """The updates that there are if the chosen outputs fill their targets."""
 
-    def __init__(self, graph: Graph, targets: Mapping[int, Value], saved: Collection[Value]):
+    def __init__(self, graph: Graph, targets: Mapping[int, Value], saved: Collection[Value], writes: bool):
         self.graph, self.targets, self.saved = graph, targets, saved
+        self.writes = {node for node in graph.nodes if writes and targets and writes_part(node)}
         self.producers = graph.producers()
         self.made = {graph.outputs[k]: k for k in targets}
         self.filled = set(targets.values())
@@ -125,10 +181,12 @@ class _Search:
         readers: Dict[Value, List[Node]] = {}
         found: Set[Node] = set()
         for node in reversed(self.graph.nodes):
-            if self._is_by_element(node):
+            is_write = node in self.writes
+            if is_write or self._is_by_element(node):
                 (value,) = node.outputs
                 read = readers.get(value, ())
-                if value not in others and (read or value in self.made) and found.issuperset(read):
+                if value not in others and (read or value in self.made) and found.issuperset(read) \
+                        and all([(reader in self.writes) == is_write for reader in read]):
                     found.add(node)
             for value in node.inputs:
                 readers.setdefault(value, []).append(node)
@@ -180,12 +238,21 @@ class _Search:
         for nodes in self.groups:
             places = {self.made[v] for node in nodes for v in node.outputs if v in self.made}
             mine = {self.targets[k] for k in places}
-            is_wrong = not mine.isdisjoint(read_later)
+            is_wrong = not mine.isdisjoint(read_later) or not self.writes.isdisjoint(nodes) and not self._are_writes(nodes, mine)
             for value in self._read(nodes):
                 memory = frozenset((value,)) if value in mine else self._memory(value)
                 is_wrong |= memory is None or not self._is_safe(memory, value in mine, apart)
             found |= places if is_wrong else set()
         return found
+
+    def _are_writes(self, nodes: Sequence[Node], mine: AbstractSet[Value]) -> bool:
+        """Whether nodes do nothing but write into one array, one after the other."""
+        contents, *others = mine
+        for node in nodes:
+            if others or node not in self.writes or node.inputs[0] is not contents or not mine.isdisjoint(node.inputs[1:]):
+                return False
+            (contents,) = node.outputs
+        return True
 
     def _read(self, nodes: Sequence[Node]) -> List[Value]:
         made = {v for node in nodes for v in node.outputs}
@@ -204,10 +271,10 @@ class _Search:
         if not self._memories:
             self._memories.update((v, frozenset((v,) if isinstance(v.type, Tensor) else ())) for v in self.graph.inputs)
             for node in self.graph.nodes:
-                held = {self._memories[v] for v in aliased_operands(node)}
+                held = {self._memories[v] for v in (() if _is_arithmetic(node) else aliased_operands(node))}
                 anybody = None in held or any(map(_is_of_anybody, node.walk()))
                 memory = None if anybody else held.pop() if len(held) == 1 else frozenset().union(*held)
-                self._memories.update(dict.fromkeys(node.outputs, memory))
+                self._memories.update((v, frozenset() if isinstance(v.type, Scalar) else memory) for v in node.outputs)
         return self._memories[value]
 
     def _number(self, value: Value) -> Optional[Node]:
@@ -224,9 +291,20 @@ class _Search:
             outputs[k] = target
         there = {*self.graph.inputs, *outputs, *self.saved}
         saved = tuple(dict.fromkeys(v for update in updates for v in update.graph.inputs if v not in there))
-        nodes = tuple([node for node in self.graph.nodes if node not in self.nodes])
+        nodes = tuple([left for node in self.graph.nodes for left in ([node] if node not in self.nodes else self._checks(node))])
         rest = self.graph.with_(nodes=nodes, outputs=(*outputs, *self.saved, *saved))
         return Parted(eliminate_dead(rest).with_(outputs=tuple(outputs)), updates, saved)
+
+    def _checks(self, node: Node) -> Sequence[Node]:
+        """What a node of an update leaves behind: the look at an index that may be too large, of the array that is written."""
+        if not must_run(node):
+            return ()
+        contents = node.inputs[0]
+        while self.producers.get(contents) in self.nodes:
+            contents = self.producers[contents].inputs[0]
+        call = node.attrs["call"]
+        attrs = {**node.attrs, "call": call.of(operator.getitem, (call.args[0], call.args[3][0])), "types": ()}
+        return (replace(node, inputs=(contents, *node.inputs[1:]), outputs=(), attrs=attrs),)
 
     def _update(self, nodes: Sequence[Node]) -> Update:
         """The update of some nodes, with the numbers that they read."""

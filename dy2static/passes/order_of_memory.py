@@ -36,7 +36,8 @@ def operate_in_order_of_memory(graph: Graph, saved: Sequence[Value] = ()) -> Gra
     return _InOrder(graph, set(saved), set(graph.outputs)).run()
 
 
-def _of_region(graph: Graph) -> Graph:
+def operate_in_order_within(graph: Graph) -> Graph:
+    """The same for a part of a graph whose results have to be in the order of their axes."""
     return _InOrder(graph, set(graph.outputs), set()).run()
 
 
@@ -126,7 +127,7 @@ class _InOrder:
         if value is not None and node.op.name == "transpose" and node.inputs[0] in self.orders:
             order, axes = self.orders[node.inputs[0]], node.attrs["axes"]
             node = _transposed(self.turned[node.inputs[0], order], tuple([order[a] for a in axes]), node, value)
-        self.nodes.append(with_regions(node, _of_region))
+        self.nodes.append(with_regions(node, operate_in_order_within))
 
     def _reduce(self, node: Node, order: Axes) -> None:
         """The reduction over the same elements in the order of memory, and what turns its result if that has several axes."""

@@ -31,8 +31,8 @@ class InPlace(NamedTuple):
     writes: frozenset = frozenset()
 
 
-def in_place(outcome: Outcome, parts: Differentiation) -> InPlace:
-    """The updates of a program.
+def in_place(outcome: Outcome, parts: Differentiation, writes: bool) -> InPlace:
+    """The updates of a program.  writes: whether NumPy may write into parts of arrays.
 
     They run when nothing else can fail any more, and no call begins again.  There are none where arrays of the caller's share
     memory, and where a function has several ends.
@@ -48,7 +48,7 @@ def in_place(outcome: Outcome, parts: Differentiation) -> InPlace:
     targets = _targets(outcome, end, graph, filling)
     if not targets:
         return nothing
-    found = part_updates(graph, targets, filling, parts.saved, _apart(outcome, graph))
+    found = part_updates(graph, targets, filling, parts.saved, _apart(outcome, graph), writes)
     if not found.updates:
         return nothing
     saved = (*parts.saved, *found.saved)

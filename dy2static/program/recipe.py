@@ -70,7 +70,7 @@ class Recipe:
     def in_place(self) -> InPlace:
         """What its forward computes, and what is then changed in place; a profile shows all of it as one function."""
         if self.target.backend.has_updates and self.target.profile is None:
-            return in_place(self.outcome, self.parts)
+            return in_place(self.outcome, self.parts, self.target.backend.writes_parts)
         return InPlace(self.parts.graph, self.parts.saved)
 
     @cached_property

@@ -107,6 +107,11 @@ class Call:
     def __repr__(self) -> str:
         return self.name
 
+    def of(self, function: Callable[..., Any], args: Optional[Tuple[Any, ...]] = None) -> "Call":
+        """The call of another function, whose result is of the same form.  args: its arguments, if they are others."""
+        return Call(function, self.args if args is None else args, self.kwargs if args is None else {}, self.flatten,
+                    self.name, self.single, trusted=self.trusted)
+
     def shown(self, show: Callable[[Any], str]) -> str:
         """The call as a reader would write it, ``gt({0}, 5)``, with its operands by their numbers; show: the text of a constant."""
         args = [_shown(part, show) for part in self.args]

@@ -573,4 +573,64 @@ def test_what_linalg_makes_of_a_written_array_is_no_view_of_it():
     against_eager.check(make, [lambda seed=seed: (floats(4, 3, seed=seed),) for seed in range(3)], compiled=True)
 
 
-# --- in generated code -------------------------------------------------------------------------------------------------
+# --- parts of arrays, in their own memory ------------------------------------------------------------------------------
+
+
+def row_at_a_number(x, a, i, box):
+    y = F.tanh(x)
+    box.count += 1
+    a[i] = y.array[:2, None] + a[0, 0]
+    box.count += 1
+    return y
+
+
+def several_parts(x, a, i, box):
+    a[0, ::2] = x.array[0]
+    a[i:] *= 2
+    a[i, None] = 7
+    a[-1][1:] = x.array[1:2]
+    return x * 2
+
+
+def part_of_itself(x, a, i, box):
+    a[1] = a[i]
+    a[0, 0] = a[1, 1] * 3
+    return x * i
+
+
+def part_that_is_read(x, a, i, box):
+    a[i, 1] = 5
+    return x * a[0, 0, 0] + a.sum()
+
+
+def part_of_what_is_computed(x, a, i, box):
+    a *= 2
+    a[i] = 1
+    return x + 1
+
+
+def part_given_back(x, a, i, box):
+    part = a[1:]
+    a[i] = x.array[:2, None]
+    return x * 2, a, part
+
+
+@pytest.mark.parametrize("function", [row_at_a_number, several_parts, part_of_itself, part_that_is_read, part_of_what_is_computed,
+                                      part_given_back], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_parts_of_arrays_of_the_user(function, backend):
+    calls = [lambda k=k: (variable(4, seed=k % 3), floats(3, 2, 2048), k, Box(count=0)) for k in (0, 2, 1, -1, 3, 2, -3, -4)]
+    against_eager.check(lambda compile: compile(function), calls, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_parts_are_written_where_they_are(backend):
+    compiled = to_static(row_at_a_number, backend=backend)
+    a = np.zeros((5000, 2, 1), "f")
+    for i in (3, 7, 11, 4999):
+        compiled(variable(4), a, i, Box(count=0))
+    program = compiled.program(variable(4), a, 5, Box(count=0))
+    assert program.peak_bytes < a.nbytes / 2 and "] = " in program.source
+    with pytest.raises(IndexError, match="5000"):
+        compiled(variable(4), a, 5000, Box(count=0))
+    assert np.count_nonzero(a[:, 0, 0]) == 4 and compiled.stats()["captures"] <= 2

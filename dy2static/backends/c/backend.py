@@ -35,7 +35,7 @@ class CBackend(Backend):
     """Native code; where there is no C compiler, NumPy calls."""
 
     name = "c"
-    is_compiled = has_native_calls = has_updates = keeps = True
+    is_compiled = has_native_calls = has_updates = writes_parts = keeps = True
     passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
         Pass(products_of_whole_windows), Pass(interleave_joins, reads=("saved",)), *TOGETHER, Pass(pretranspose),
         Pass(operate_in_order_of_memory, reads=("saved",)), Pass(with_selections),

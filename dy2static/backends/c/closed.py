@@ -27,6 +27,7 @@ from .emit import CFunction, write
 from .extents import is_grown
 from .headers import headers
 from .kernels_blocks import BLOCKS
+from .new_memory import without_copies
 from .outline import Parts
 from .scalars import enters_as_array, scalar_type
 from .standalone import Failure, Standalone
@@ -40,7 +41,8 @@ PREPARED = Pipeline("c export", "a graph that is about to be written as C that n
     Pass(products_of_whole_windows), Pass(interleave_joins), *TOGETHER, Pass(pretranspose), Pass(with_selections),
     Pass(legalize_numpy_calls, is_verified=False)))
 _WRITTEN = Pipeline("c export, written", "the same, taken apart", (
-    Pass(decompose, is_verified=False), Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+    Pass(decompose, is_verified=False), Pass(with_run_sizes, is_verified=False), Pass(without_copies, is_verified=False),
+    Pass(eliminate_dead, is_verified=False)))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ...passes import Pass, Pipeline, Setting, run
 from ...passes.channel_blocks import block_channels
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
+from ...passes.order_of_memory import operate_in_order_within
 from ...runtime.clocks import NativeClock
 from ..flatten import Block, Step, all_steps, flatten
 from ..loops.fuse import Run, fuse
@@ -28,6 +29,7 @@ from .kernels_blocks import expect, may_overwrite, pair_at, write_pair
 from .kernels_convolution import write as write_convolution
 from .kernels_dense import ALONE
 from .kernels_products import head_of, multiply
+from .new_memory import bases_of_views, changed_later, without_copies
 from .outline import IDENTIFIER, Parts
 from .render_c import render
 from .row_chains import chain_at, write_chain
@@ -38,10 +40,10 @@ from .standalone import Standalone
 
 #: What a region goes through before it is written as C.
 REGION = Pipeline("c region", "a native part of a graph, before it is written as C", (
-    Pass(legalize_numpy_calls, is_verified=False),
+    Pass(legalize_numpy_calls, is_verified=False), Pass(operate_in_order_within, is_verified=False),
     Pass(block_channels, reads=("layout",), is_verified=False),      # before normalisation is taken apart; reads sizes of outside
-    Pass(decompose, is_verified=False),
-    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+    Pass(decompose, is_verified=False), Pass(with_run_sizes, is_verified=False), Pass(without_copies, is_verified=False),
+    Pass(eliminate_dead, is_verified=False)))
 #: From so many nests and nodes in a row on, all are functions.
 _MANY = 64
 #: Nests of so many elements take much longer than a call.
@@ -76,7 +78,8 @@ def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = 
         out = FunctionEmitter(graph, parts, read_by, standalone)
         signature = Signature(graph, out)
         signature.enter()
-        signature.bind_outputs(owned(block) | copied(block))
+        signature.bind_outputs(owned(block) | copied(block), bases_of_views(block))
+        out.becomes = changed_later(block, read_by)
         if ticks is not None:
             out.line("dy_start();")
         _Walk(out, read_by, ticks).block(block)

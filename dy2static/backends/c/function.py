@@ -32,7 +32,7 @@ class FunctionEmitter(FlowEmitter):
 
     parts: the functions of the file.  read_by: what reads each value.  needed: the values that must be in memory at present.
     standalone: None for a function that Python stands behind.  named: values whose memory has been named since this was emptied,
-    and their names.
+    and their names.  becomes: values in whose place others are made, by those.
     """
 
     def __init__(self, graph: Graph, parts: Parts, read_by: Mapping[Value, Collection[Optional[Node]]],
@@ -49,6 +49,7 @@ class FunctionEmitter(FlowEmitter):
         self.lists: List[str] = []                        # variables that hold lists
         self.cells: Dict[str, Cell] = {}                  # by the lines that declare them
         self.named: Dict[Value, str] = {}
+        self.becomes: Mapping[Value, Value] = {}
         self._locals: Dict[Value, str] = {}
 
     # Text
@@ -175,7 +176,10 @@ class FunctionEmitter(FlowEmitter):
 
     def name(self, value: Value) -> str:
         pointer = self.memory.pointer(value)
-        if pointer is None:
+        if pointer is None and value in self.becomes:
+            pointer = self.name(self.becomes[value])
+            self.memory.put(value, pointer)
+        elif pointer is None:
             buffer = self.memory.buffer(value.name, math.prod(value.shape), value.dtype)
             pointer = buffer.name
             self.memory.put(value, pointer, buffer)

@@ -72,7 +72,9 @@ def _scatter_at(emitter: Emitter, node: Node) -> None:
 def _put(emitter: Emitter, node: Node) -> None:
     (value,), (contents, item, *numbers), index = node.outputs, node.inputs, node.attrs["index"]
     pointer = emitter.name(value)
-    emitter.copy(place_of(value), emitter.place(contents), pointer)
+    place = emitter.place(contents)
+    if place.base is not contents or emitter.name(contents) != pointer:         # else it has been made there
+        emitter.copy(place_of(value), place, pointer)
     if any(n.ndim for n in numbers):
         source = emitter.pointer(item)
         Part.of(value.shape, numbers, index).write(emitter, lambda here, there: f"{pointer}[{there}] = {source}[{here}];")

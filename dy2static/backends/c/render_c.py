@@ -11,7 +11,7 @@ from ...ir.graph import Value
 from ..loops.ir import Axis, Load, LoopNest, Reduction, Sweep
 from .accumulators import COMBINE, SUFFIXES, accumulator_type, combined, joined, merged, nan_type, sees_nan, start_of
 from .addresses import address_text
-from .distribution import distribute
+from .distribution import distribute, types_of
 from .emitter import Emitter, NestText
 from .jamming import may_jam
 from .lanes import VectorSpan, in_vectors, lanes_of
@@ -256,6 +256,8 @@ class _Renderer(VectorLoops):
     def _declare(self, reduction: Reduction, prefix: str, wide: bool = False) -> None:
         value, local = reduction.value, self.emitter.local(reduction.value)
         type = "double" if wide and reduction.op == "sum" and value.dtype.kind == "f" else accumulator_type(reduction.node)
+        if type == "int" and all(found.kind == "b" for found in types_of(self.nest.sweeps[self.number].body)):
+            type = "uint8_t"                                    # a vector has as many elements as bytes
         self._line(f"{type} {prefix}{local} = {start_of(reduction.op, value)};")
         if sees_nan(reduction.node):
             self._line(f"{nan_type(reduction.value)} nan_{prefix}{local} = 0;")

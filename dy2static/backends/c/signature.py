@@ -124,13 +124,17 @@ class Signature:
         else:
             self.head.append(f"const {scalar_type(value.type)} {out.local(value)} = {arguments.number(value)};")
 
-    def bind_outputs(self, made: Collection[Value]) -> None:
-        """Let arrays that leave be made in the memory of the caller; made: the values that this can be said of."""
+    def bind_outputs(self, made: Collection[Value], bases: Mapping[Value, Value]) -> None:
+        """Let arrays that leave be made in the memory of the caller.
+
+        made: the values that this can be said of.  bases: such values by those that are all of them in another shape.
+        """
         for value in self.graph.outputs:
             if enters_as_array(value.type) and not is_grown(value, self.out.sizes.made):
                 pointer = self._declared(f"out_{value.name}", f"{c_type(value.dtype)} *", self.arguments.pointer())
-                if not self.out.has_memory(value) and value in made:
-                    self.out.put_at(value, pointer)
+                base = bases.get(value, value)
+                if not self.out.has_memory(base) and base in made:
+                    self.out.put_at(base, pointer)
                 else:
                     self.copied.append((value, pointer))
         self.scratch = self.arguments.pointers

@@ -35,7 +35,7 @@ class CupyBackend(NumpyBackend):
     """Generated Python functions of CuPy calls."""
 
     name = "cupy"
-    keeps = False
+    keeps = writes_parts = False
     passes = Pipeline("cupy", "a graph that is about to be run on CuPy", (*TOGETHER, Pass(with_devices)))
     arrays = CupyArrays()
     library = CupyCalls()

@@ -26,7 +26,7 @@ class NumpyBackend(Backend):
     name = "numpy"
     passes = Pipeline("numpy", "a graph that is about to be run on NumPy", TOGETHER)
     inner: ClassVar[Tuple[Pipeline, ...]] = (TEXT,)
-    has_updates = keeps = True
+    has_updates = writes_parts = keeps = True
     library: ClassVar[Library] = NUMPY_CALLS
 
     def supports(self, node: Node) -> bool:

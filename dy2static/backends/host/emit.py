@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Collection, Iterator, List, Mapping, Optional, Tuple
+from typing import Collection, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .arenas import unpacked
 from .control import ControlText
 from .emitter import Emitter
 from .function import NumpyFunction
+from .in_place import changes_first
 from .library import NUMPY_CALLS, Library
 from .nodes import write_node
 
@@ -96,9 +97,18 @@ def _write(out: Emitter, graph: Graph, block: Block, clock: Optional[Clock], int
 
 
 def _made_there(out: Emitter, block: Block, into: Mapping[Value, Value]) -> Mapping[Value, Value]:
-    """The results that can be made in the memory of their inputs: nothing reads these afterwards."""
-    return {value: into[value] for step in block.steps for value in step.node.outputs
-            if value in into and step.node.op.inplace_ok and out.reads.last.get(into[value], -1) <= step.position}
+    """The results that can be made in the memory of their inputs: nothing reads these afterwards.  Writes change what they read."""
+    found: Dict[Value, Value] = {}
+    there = set(into.values())
+    for step in block.steps:
+        for value in step.node.outputs:
+            if into and changes_first(step.node) and step.node.inputs[0] in there:
+                there.add(value)
+                out.changes.nodes.add(step.node)
+                found.update({value: into[value]} if value in into else {})
+            elif value in into and step.node.op.inplace_ok and out.reads.last.get(into[value], -1) <= step.position:
+                found[value] = into[value]
+    return found
 
 
 def _bind_symbols(out: Emitter, graph: Graph) -> None:

@@ -16,7 +16,7 @@ def write_call(out: Emitter, node: Node) -> None:
     if isinstance(node.attrs.get("call"), Call):
         written = call_text(node.attrs["call"], arguments, out.names.bind)
         if written is not None:
-            out.text.line(f"{out.values.assigned(node)} = {written}", node)
+            out.text.line(f"{out.values.assigned(node)} = {written}" if node.outputs else written, node)
             return
     library = out.library.of(*node.outputs, *node.inputs)
     form = library.form(node.op)
@@ -40,8 +40,7 @@ def write_change(out: Emitter, node: Node) -> None:
         key, item = (part_text(part, [target, *rest], out.names.bind) for part in args)
         out.text.line(f"{target}[{key}] = {item}", node)
     else:
-        write = Call(call.function.in_place, call.args, call.kwargs, call.flatten, call.name, call.single, trusted=call.trusted)
-        out.text.line(f"{out.names.bind('write', write)}({', '.join((target, *rest))})", node)
+        out.text.line(f"{out.names.bind('write', call.of(call.function.in_place))}({', '.join((target, *rest))})", node)
 
 
 def write_raise(out: Emitter, node: Node) -> None:

@@ -109,9 +109,17 @@ def _summed(type_: Tensor, a: Value, b: Value, of_a: Tuple[int, ...], of_b: Tupl
     """The sum of products over pairs of axes, as one product of matrices."""
     if len(of_a) != len(of_b) or not all(equal(a.shape[i], b.shape[j]) for i, j in zip(of_a, of_b)):
         return None
+    if len(of_a) == a.ndim == b.ndim:
+        return _of_all(a, b, of_a, of_b)
     kept_a, kept_b = (tuple(axis for axis in range(x.ndim) if axis not in of) for x, of in ((a, of_a), (b, of_b)))
     left, right = _as_matrix(a, kept_a, of_a), _as_matrix(b, of_b, kept_b)
     return ops.copy(ops.reshape(ops.matmul(left, right), shape=type_.shape))
+
+
+def _of_all(a: Value, b: Value, of_a: Tuple[int, ...], of_b: Tuple[int, ...]) -> Value:
+    """The sum of products over all axes, those of the second array in the order of the first."""
+    axes = tuple([j for _, j in sorted(zip(of_a, of_b))])
+    return ops.sum(a * (b if axes == tuple(range(b.ndim)) else ops.transpose(b, axes=axes)), axis=tuple(range(a.ndim)))
 
 
 def _as_matrix(x: Value, rows: Sequence[int], columns: Sequence[int]) -> Value:
@@ -129,7 +137,9 @@ def einsum(type_: Tensor, subscripts: Any, *xs: Any) -> Optional[Value]:
     if not arrow:
         output = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if not set(letters + output) <= set(string.ascii_letters) or len(inputs) != len(xs) or len(letters) == len(output):
-        return None                                     # a diagonal, or other order, is a view
+        if len(xs) == 1 and len(set(letters)) == xs[0].ndim == len(output):     # an other order of the axes
+            return ops.transpose(xs[0], axes=tuple(map(letters.index, output)))
+        return None                                     # a diagonal is a view
     return ops.einsum(*xs, inputs=inputs, output=output)
 
 
