@@ -50,8 +50,9 @@ _OF_NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """Some arrays of one shape, each of whose elements becomes what elements at the same place decide; or one array, into parts of
-    which calls of NumPy write.
+    """Some arrays of one shape, each of whose elements becomes what elements at the same place decide.
+
+    Or it is one array, into parts of which calls of NumPy write.
 
     graph: gives their new contents.  targets: per output, the input of that graph in whose memory it goes.
     places: per output, which output of the whole graph it is.

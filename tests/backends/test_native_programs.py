@@ -365,3 +365,19 @@ def test_a_dear_body_is_written_once(function, times):
     x = array(8, 5)
     np.testing.assert_allclose(f(x), function(x).sum(axis=0), rtol=1e-6)
     assert f.program(x).native_code.count(" += ") == times + (times > 1)    # with the step of the loop over four rows
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "i", "?"])
+def test_indices_of_many_rows_are_looked_at_once(dtype):
+    def columns(x, j):
+        return x[:, j], np.take(x, j.reshape(4, 5), 1)[1:]
+
+    compiled = to_static(columns, backend="c", strict=True)
+    x, j = (array(5, 30) * 9).astype(dtype), np.random.RandomState(0).randint(-30, 30, 20)
+    for got, wanted in zip(compiled(x, j), columns(x, j)):
+        np.testing.assert_array_equal(got, wanted)
+        assert got.dtype == wanted.dtype
+    text = compiled.program(x, j).native_code
+    assert text.count("< 0) at_ +=") == 2 and "at0_" not in text
+    with pytest.raises(IndexError, match="30"):
+        compiled(x, np.where(j == j[3], 30, j))

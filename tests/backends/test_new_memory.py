@@ -64,6 +64,16 @@ def written(x):
     return y, z
 
 
+def changed_in_parts(x):
+    y = x.copy()
+    y[::2] *= 2
+    y[:, 1] += y[:, 2]
+    y[0] -= 1.5
+    z = y[1] * 3
+    y[1] = z
+    return y, z
+
+
 def written_once(x):
     y = np.zeros_like(x)
     y[1:] = x[:-1]
@@ -81,7 +91,7 @@ def kept_before(x):
 
 
 @needs_compiler
-@pytest.mark.parametrize("function, copies", [(repeated, 0), (written, 1), (written_once, 1), (kept_before, 1)])
+@pytest.mark.parametrize("function, copies", [(repeated, 0), (written, 1), (changed_in_parts, 1), (written_once, 1), (kept_before, 1)])
 def test_values_and_whole_copies(function, copies):
     x = np.random.RandomState(0).rand(5, 7).astype("f")
     compiled = dy2static.to_static(function, backend="c")

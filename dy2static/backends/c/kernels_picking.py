@@ -5,6 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Sequence, Tuple, Union
 
+import numpy as np
+
 from ...ir.dims import Size, is_known
 from ...ir.graph import Node, Value
 from ...ir.shapes import broadcast_shapes
@@ -20,6 +22,9 @@ _LOOK_UP, _ELEMENT = 2, 0.3
 
 #: Where results of several indices may meet, each thread takes at least so many neighbouring elements of all of them.
 _COLUMNS = 32
+
+#: From so many rows and indices on, indices are looked at once for all rows.
+_ROWS, _PICKED = 4, 16
 
 #: The size and the stride of an axis.
 _Axis = Tuple[Size, Size]
@@ -83,6 +88,8 @@ class Part:
             return
         front = [size for size, _ in self.front]
         if apart:
+            if self._write_gathered(emitter, statement, turn, pointers):
+                return
             with emitter.alone():
                 self.write_here(emitter, statement, turn, pointers)
             return
@@ -98,6 +105,26 @@ class Part:
         """
         with loops(emitter, "a", (*(size for size, _ in self.front), *self.together), turn) as names:
             self._write_one(emitter, statement, pointers, names)
+
+    def _write_gathered(self, emitter: Emitter, statement: _Statement, turn: float, pointers: Sequence[str]) -> bool:
+        """Whether all indices have been looked at once, in front of loops over the single elements that each row picks."""
+        count, rows = math.prod(self.together), math.prod(size for size, _ in self.front)
+        if len(self.numbers) != 1 or not all(is_known(n) for n in (count, rows, *self.chosen[0])) or any(
+                size != 1 for size, _ in self.behind) or rows < _ROWS or count < _PICKED:
+            return False
+        size, step = self.chosen[0]
+        places = emitter.scratch(count, np.dtype(np.int32 if size * step < 1 << 31 else np.int64))
+        with emitter.alone(), loops(emitter, "c", self.together) as middle:
+            here = along(middle, self.together)
+            checked_index(emitter, "at_", f"{pointers[0]}[{here}]", size)
+            emitter.line(f"{places}[{here}] = at_ * {step};")
+        sizes, steps = zip(*self.front)
+        with emitter.alone(), loops(emitter, "a", sizes, turn * count) as first:
+            emitter.line("#pragma omp simd")
+            emitter.line(loop("c_", 0, count)[:-2])
+            emitter.line("    " + statement(along((*first, "c_"), (*sizes, count)),
+                                            at((*first, f"{places}[c_]"), (*steps, 1), self.offset)))
+        return True
 
     def _write_columns(self, emitter: Emitter, statement: _Statement, pointers: Sequence[str], turn: float) -> bool:
         """Whether threads share the elements behind all indices: where that pays, and nothing in front can be shared."""

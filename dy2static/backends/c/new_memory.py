@@ -15,12 +15,12 @@ _NO_MEMORY = ("reshape", "getitem_at", "constant", "full")
 
 
 def without_copies(graph: Graph) -> Graph:
-    """The graph without copies of what nodes make in new memory.  Values are never changed, so one array serves both.
+    """The graph without copies of what nodes make in new memory, and without parts that are put where they are.
 
-    A copy that only `put` reads, which copies what it changes, goes, too.  An output stays an array of its own.  Only nodes at the
-    top are looked at.  Linear in nodes.
+    Values are never changed, so one array serves both.  A copy that only `put` reads, which copies what it changes, goes, too.  An
+    output stays an array of its own.  Only nodes at the top are looked at.  Linear in nodes.
     """
-    return _Copies(graph).without() if any(node.op.name == "copy" for node in graph.nodes) else graph
+    return _Copies(graph).without() if any(node.op.name in ("copy", "put") for node in graph.nodes) else graph
 
 
 class _Copies:
@@ -30,6 +30,7 @@ class _Copies:
         self.new: Set[Value] = set()                            # what has memory of its own, in C order
         self.leaving: Set[Value] = set()                        # memory in which an output is
         self.instead: Dict[Value, Value] = {}
+        self.makers = graph.producers()
         self.readers: Dict[Value, List[Node]] = {}
         for node in graph.nodes:
             for value in node.inputs:
@@ -38,7 +39,7 @@ class _Copies:
     def without(self) -> Graph:
         nodes: List[Node] = []
         for node in self.graph.nodes:
-            if node.op.name == "copy" and self._goes(node):
+            if node.op.name == "copy" and self._goes(node) or node.op.name == "put" and self._is_there(node):
                 continue
             nodes.append(node)
             settled = self.places.settle(node)
@@ -65,6 +66,21 @@ class _Copies:
         else:
             return False
         self.places.views[value] = place
+        return True
+
+    def _is_there(self, node: Node) -> bool:
+        """Whether a node puts a part of an array where that part is: Python does so after ``a[1:] += 1``."""
+        (value,), contents = node.outputs, self._name(node.inputs[0])
+        part = self.makers.get(node.inputs[1])
+        if part is None or part.op.name != "getitem" or len(node.inputs) > 2 or self._name(part.inputs[0]) is not contents \
+                or part.attrs["index"] != node.attrs["index"] or contents not in self.new or contents in self.leaving:
+            return False
+        if value in self.outputs:
+            self.leaving.add(contents)
+            self.instead[contents] = value
+        else:
+            self.instead[value] = contents
+        self.places.views[value] = self.places.of(contents)
         return True
 
     def _renamed(self, node: Node) -> Node:
@@ -97,9 +113,19 @@ def bases_of_views(block: Block) -> Mapping[Value, Value]:
 
 
 def changed_later(block: Block, read_by: Mapping[Value, Collection[Optional[Node]]]) -> Dict[Value, Value]:
-    """What is made in new memory and then only changed, by the value that it becomes: both are in one memory."""
+    """What is made in new memory and then only changed, by the value that it becomes: both are in one memory.
+
+    Whatever else reads it is needed for nothing but what is put there, so that this has been read when it is changed.
+    """
     own = {v for step in block.steps if not step.blocks and step.node.op.name not in _NO_MEMORY
            and step.node.op.name not in layout.RULES for v in step.node.outputs if isinstance(v.type, Tensor)}
     return {step.node.inputs[0]: step.node.outputs[0] for step in block.steps
-            if step.node.op.name == "put" and step.node.inputs[0] in own and len(read_by[step.node.inputs[0]]) == 1
-            and _changes(step.node, step.node.inputs[0])}
+            if step.node.op.name == "put" and step.node.inputs[0] in own and _changes(step.node, step.node.inputs[0])
+            and _ends_in(step.node.inputs[0], step.node, read_by)}
+
+
+def _ends_in(value: Value, node: Node, read_by: Mapping[Value, Collection[Optional[Node]]]) -> bool:
+    """Whether a value, and what views and operations on elements make of it, is read for a node alone."""
+    found = read_by.get(value, ())
+    return bool(found) and all([reader is node or reader is not None and len(reader.outputs) == 1 and (
+        reader.op.view or reader.op.kind == "elementwise") and _ends_in(reader.outputs[0], node, read_by) for reader in found])

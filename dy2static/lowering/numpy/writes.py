@@ -28,8 +28,10 @@ _OF_BITS = (ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor)
 
 def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: Tuple, kwargs: Dict) -> Optional[Value]:
     """A write into an array as its new contents."""
-    if steps or kwargs or function is not operator.setitem and function not in LOWERED_IN_PLACE:
+    if kwargs or function is not operator.setitem and function not in LOWERED_IN_PLACE:
         return None
+    if steps:
+        return _in_part(contents, *steps[0], function, args) if len(steps) == 1 else None
     if function is not operator.setitem:
         return _combined(contents, LOWERED_IN_PLACE[function], *args)
     place, item = place_in(contents, args[0]), fitting(args[1], contents.dtype)
@@ -44,6 +46,20 @@ def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: T
     if not contents.shape:
         return ops.copy(item)
     return ops.put(contents, item, *numbers, index=index)
+
+
+def _in_part(contents: Value, step: Any, key: Tuple, more: Dict, function: Any, args: Tuple) -> Optional[Value]:
+    """A write into a part that a basic index without numbers of the run picks, such as ``a[::2] *= 2``."""
+    place = place_in(contents, key[0]) if step is operator.getitem and not more else None
+    if place is None or place[1]:
+        return None
+    index = normal_index(place[0], contents.shape)
+    part = ops.getitem(contents, index=index)
+    if function in LOWERED_IN_PLACE and type(args[0]) in (int, float) and part.dtype.kind == "f":
+        number = part.dtype.type(args[0])
+        args = (constant(number),) if np.isfinite(number) else args
+    new = written(part.type, part, (), function, args, {})
+    return None if new is None or new.type != part.type else ops.put(contents, new, index=index)
 
 
 def fitting(item: Any, dtype: np.dtype) -> Optional[Value]:
