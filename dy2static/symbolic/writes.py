@@ -33,7 +33,7 @@ from .memories import Memory, Unsure
 from .overlaps import Overlaps
 from .overwritten import Overwritten
 from .values import SymbolicArray
-from .views import Made, Views, arrays_in
+from .views import Made, Step, Views, arrays_in
 
 #: Functions of NumPy that give, without ``out``, what they write into it.
 _COMPUTING = (np.clip,)
@@ -182,9 +182,11 @@ class ArrayWrites:
         capture.check()
         if array.is_scalar:
             capture.abort("a NumPy scalar is changed in place")
-        if function is operator.setitem:
-            args = (by_places(capture, array, *args), args[1])
         self.views.learn()
+        if function is operator.setitem:
+            if self._is_there(array, *args):
+                return
+            args = (by_places(capture, array, *args), args[1])
         memory = self.memory_of(array)
         if self.returned and memory.source is not None:
             capture.abort(f"an array of the caller's is changed in place after {self.returned}, which may have given it back")
@@ -202,6 +204,14 @@ class ArrayWrites:
         if memory.source is not None:
             self.written.setdefault(memory.source, user_location())
             self._overlaps.spread(memory)
+
+    def _is_there(self, array: SymbolicArray, key: Any, item: Any) -> bool:
+        """Whether an item is the view of the array at this place, which Python assigns after ``a[1:] += 1``."""
+        if type(item) is not SymbolicArray or item.is_scalar:
+            return False
+        (root, steps), (other, more) = self.views.root(array), self.views.root(item)
+        wanted = [*[_place_of(step) for step in steps], _place(key)]
+        return root is other and "" not in wanted and wanted == [_place_of(step) for step in more]
 
     def _computed(self, old: SymbolicArray, function: Callable[..., Any], args: Tuple) -> Optional[SymbolicArray]:
         """The contents after a write into all of them, where that is a computation like others; None where it is not."""
@@ -364,3 +374,14 @@ class ArrayWrites:
 
 
 _Method = Method
+
+
+def _place_of(step: Step) -> str:
+    return _place(*step.args) if step.function is operator.getitem and len(step.args) == 1 and not step.kwargs else ""
+
+
+def _place(key: Any) -> str:
+    """The text of an index of numbers and slices that are known; "" for another one."""
+    parts = key if type(key) is tuple else (key,)
+    ends = [end for part in parts for end in ((part.start, part.stop, part.step) if type(part) is slice else (part,))]
+    return repr(parts) if all(end is None or end is Ellipsis or type(end) is int for end in ends) else ""

@@ -592,9 +592,16 @@ def several_parts(x, a, i, box):
     return x * 2
 
 
+def parts_changed(x, a, i, box):
+    a[1:3] += x.array[0]
+    a[0][1:] *= 2
+    a[0, ::2] -= 1
+    return x * 2
+
+
 def part_of_itself(x, a, i, box):
     a[1] = a[i]
-    a[0, 0] = a[1, 1] * 3
+    a[0, 0] -= a[1, 1] * 3
     return x * i
 
 
@@ -615,7 +622,7 @@ def part_given_back(x, a, i, box):
     return x * 2, a, part
 
 
-@pytest.mark.parametrize("function", [row_at_a_number, several_parts, part_of_itself, part_that_is_read, part_of_what_is_computed,
+@pytest.mark.parametrize("function", [row_at_a_number, several_parts, parts_changed, part_of_itself, part_that_is_read, part_of_what_is_computed,
                                       part_given_back], ids=lambda x: x.__name__)
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 def test_parts_of_arrays_of_the_user(function, backend):
@@ -633,4 +640,7 @@ def test_parts_are_written_where_they_are(backend):
     assert program.peak_bytes < a.nbytes / 2 and "] = " in program.source
     with pytest.raises(IndexError, match="5000"):
         compiled(variable(4), a, 5000, Box(count=0))
+    changed = to_static(parts_changed, backend=backend)
+    changed(variable(4), a.copy(), 0, Box(count=0))
+    assert changed.program(variable(4), a, 0, Box(count=0)).peak_bytes < a.nbytes / 2
     assert np.count_nonzero(a[:, 0, 0]) == 4 and compiled.stats()["captures"] <= 2
