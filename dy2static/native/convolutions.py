@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Sequence, Tuple
 import numpy as np
 
 from . import channel_blocks, tuning
-from .kernels import algorithms_of, serve, words
+from .kernels import PASSES, algorithms_of, serve, words
 
 HEADER = "dy2static_windows.h"
 POOLS = "dy2static_pools.h"
@@ -88,7 +88,7 @@ class Windows(NamedTuple):
 def text(name: str) -> str:
     """The C text of a library."""
     header = "dy2static_depthwise.h" if name.startswith("depthwise") else "dy2static_shared_windows.h"
-    return _TEXT.format(type=_TYPES[name[-3:]], header=header)
+    return PASSES + _TEXT.format(type=_TYPES[name[-3:]], header=header)
 
 
 #: The libraries of both types: for any windows, and for depthwise filters.

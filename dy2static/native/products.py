@@ -22,10 +22,10 @@ from __future__ import annotations
 import functools
 
 from . import compiler, library
+from .kernels import FLAGS, PASSES
 
 HEADER = "dy2static_products.h"
 SHARED = 1 << 21
-_FLAGS = ("-ffp-contract=fast", "-O2")      # -O3 takes four times as long to compile and is not faster here
 _TYPES = {"f32": "float", "f64": "double"}
 
 _TEXT = """
@@ -184,7 +184,7 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
 
 def start(name: str) -> compiler.Build:
     """The library of one type, "f32" or "f64", which may be on its way.  Raises `failures.NoCompiler`."""
-    return compiler.start(text(name), _FLAGS)
+    return compiler.start(text(name), FLAGS)
 
 
 @functools.lru_cache(maxsize=None)
@@ -195,7 +195,7 @@ def address(name: str, function: str = "product") -> int:
 
 def text(name: str, shared: int = SHARED) -> str:
     """The C text for one type.  shared: from how many multiplications on threads share a product."""
-    return _TEXT.format(type=_TYPES[name], shared=shared)
+    return PASSES + _TEXT.format(type=_TYPES[name], shared=shared)
 
 
 for _name in _TYPES:

@@ -23,7 +23,7 @@ def test_each_part_is_complete_and_comes_once(shape):
     m, n, k = shape
     word, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(None, pointer, word, word, word, word)
-    library = compiler.build(products.text("f32", shared=1 << 14), products._FLAGS)
+    library = compiler.build(products.text("f32", shared=1 << 14), products.FLAGS)
     function = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, word, word, word, ctypes.c_float, pointer, word, pointer, word,
                                 ctypes.c_float, pointer, word, kind, pointer)(library.address("finished_product"))
     random = np.random.RandomState(0)

@@ -154,7 +154,7 @@ def test_wanted(monkeypatch, own, openmp, expected):
                                      (400, 290, 300)], ids=str)
 def test_products(threads, m, n, k):
     """Bit by bit what one thread computes, wherever a product is cut."""
-    address = compiler.build(products.text("f32", shared=2), products._FLAGS).address("product")
+    address = compiler.build(products.text("f32", shared=2), products.FLAGS).address("product")
     found = []
     for count in (1, 2, 3):
         threads(count)
@@ -186,7 +186,7 @@ def test_products_are_cut_evenly(threads, trans_a, trans_b):
     class Team(ctypes.Structure):
         _fields_ = [("run", run), ("threads", ctypes.c_int64)]
 
-    library = compiler.build(products.text("f32", shared=4), products._FLAGS)
+    library = compiler.build(products.text("f32", shared=4), products.FLAGS)
     team_of_two = Team(shared, 2)
     library.find("dy2static_set_team")(ctypes.byref(team_of_two))
     try:
