@@ -118,9 +118,9 @@ def takes_filters(kernel: Sequence[int]) -> bool:
 
 def may_winograd(function: str, windows: Windows, name: str) -> bool:
     """Whether `channel_blocks.winograd`, or `winograd_filters`, is for a function with these windows; name: of the type."""
-    steps = {*windows.stride, *windows.dilate}
+    steps = {*windows.stride, *windows.dilate[:-2]}
     return name == "f32" and windows.groups == 1 and takes_filters(windows.kernel) and steps == {1} \
-        and all(pad < size for pad, size in zip(windows.pad, windows.kernel))
+        and all(pad <= dilate * (size - 1) for pad, size, dilate in zip(windows.pad, windows.kernel, windows.dilate))
 
 
 def tuned(function: str, windows: Windows, name: str) -> Windows:

@@ -162,8 +162,8 @@ def gain_of(node: Node, is_plain: bool) -> float:
     least = BLOCK // 2 if not winograd and not has_long_vectors() else BLOCK      # channels that are computed together
     filled = -(-y.shape[1] // least) * least / y.shape[1]
     each = speed.winograd * (MORE if attrs["stride"] == (2, 2) else 1) if winograd else speed.in_blocks * _of_tiles(node, speed)
-    may_turn = groups == 1 and attrs["stride"] == attrs["dilate"] == (1, 1)
-    plain_time = of_plain_images(W.shape, x.shape, y.shape, may_turn)
+    may_turn = groups == 1 and attrs["stride"] == (1, 1)
+    plain_time = of_plain_images(W.shape, x.shape, y.shape, attrs["dilate"], may_turn)
     return plain_time - size * math.prod(W.shape[1:]) * filled * each
 
 

@@ -40,6 +40,8 @@ _SHORT_VECTORS = Speed(0.0265, 0.0245, 0.0125, 6, 4, {
     4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29)
 #: So many squares of two by two places, those with a stride of two, and channels, Winograd's algorithm is for.
 _SQUARES, _STRIDED, _CHANNELS = 16, 20, 16
+#: For dilated filters, squares each of which replaces so many multiplications of the direct algorithm.
+_DILATED = 24
 #: How many multiplications it takes for those of a stride of one.
 MORE = 25 / 16
 #: Nanoseconds: what it takes to transform the filter of one channel for one channel.
@@ -63,23 +65,24 @@ def is_winograd(filters: Sequence[int], groups: int, result: Sequence[int], stri
 
     filters: ``(out, in of a group, rows, columns)``; result: ``(batch, out, rows, columns)``.
     """
-    squares, speed, replaced = _squares(result), speed_here(), 9 * result[0] * math.prod(result[2:])
-    if filters[2:] != (3, 3) or dilate != (1, 1) or min(filters[1], filters[0] // groups) < _CHANNELS:
+    squares, speed, replaced = _squares(result, dilate), speed_here(), 9 * result[0] * math.prod(result[2:])
+    if filters[2:] != (3, 3) or min(filters[1], filters[0] // groups) < _CHANNELS:
         return False
+    is_dilated = dilate != (1, 1)
     if stride == (2, 2):
-        return squares >= _STRIDED and replaced >= speed.replaced * squares
-    return squares >= _SQUARES and stride == (1, 1)
+        return squares >= _STRIDED and not is_dilated and replaced >= speed.replaced * squares
+    return squares >= _SQUARES and stride == (1, 1) and not (is_dilated and replaced < _DILATED * squares)
 
 
-def _is_of_plain_images(filters: Sequence[int], result: Sequence[int]) -> bool:
+def _is_of_plain_images(filters: Sequence[int], result: Sequence[int], dilate: Sequence[int]) -> bool:
     """The same for plain images and a stride of one; there may be slices along a third axis."""
-    return takes_filters(filters[2:]) and min(filters[:2]) >= _CHANNELS and _squares(result) >= _SQUARES
+    return takes_filters(filters[2:]) and min(filters[:2]) >= _CHANNELS and _squares(result, dilate) >= _SQUARES
 
 
-def _squares(result: Sequence[int]) -> int:
-    """Squares of two by two places."""
-    *slices, rows, columns = result[2:]
-    return int(result[0] * math.prod(slices) * -(-rows // 2) * -(-columns // 2))
+def _squares(result: Sequence[int], dilate: Sequence[int]) -> int:
+    """Squares of two by two places, which are ``dilate`` apart."""
+    pairs = [size // (2 * d) * d + min(d, size % (2 * d)) for size, d in zip(result[-2:], dilate[-2:])]
+    return int(result[0] * math.prod(result[2:-2]) * math.prod(pairs))
 
 
 def _channels_of_taps(filters: Sequence[int]) -> int:
@@ -88,10 +91,10 @@ def _channels_of_taps(filters: Sequence[int]) -> int:
     return int(taps * -(-in_ // BLOCK) * BLOCK if len(filters) > 4 else in_)
 
 
-def _turned(filters: Sequence[int], image: Sequence[int], result: Sequence[int]) -> float:
+def _turned(filters: Sequence[int], image: Sequence[int], result: Sequence[int], dilate: Sequence[int]) -> float:
     """Nanoseconds of Winograd's algorithm for plain images, which are turned to blocks and back."""
     filled = -(-filters[0] // BLOCK) * BLOCK
-    return 4 * _squares(result) * filled * _channels_of_taps(filters) * 9 * speed_here().winograd \
+    return 4 * _squares(result, dilate) * filled * _channels_of_taps(filters) * 9 * speed_here().winograd \
         + TURN * (math.prod(image) + math.prod(result)) + _TRANSFORM * math.prod(filters[:-2])
 
 
@@ -99,32 +102,32 @@ def _direct(filters: Sequence[int], result: Sequence[int]) -> float:
     return math.prod(result) * math.prod(filters[1:]) * speed_here().direct
 
 
-def pays_to_turn(filters: Sequence[int], image: Sequence[int], result: Sequence[int]) -> bool:
+def pays_to_turn(filters: Sequence[int], image: Sequence[int], result: Sequence[int], dilate: Sequence[int]) -> bool:
     """Whether Winograd's algorithm saves time for one convolution of plain images with a stride of one.
 
     filters: ``(out, in, [slices,] rows, columns)``; image, result: ``(batch, channels, [slices,] rows, columns)``.  The image of a
     transposed convolution without padding is the smaller one: the other way is a product for its places, whose parts are added.
     """
-    if not _is_of_plain_images(filters, result):
+    if not _is_of_plain_images(filters, result, dilate):
         return False
     if math.prod(image[2:]) < math.prod(result[2:]):
-        return _turned(filters, image, result) < (1 + _ADDING / filters[1]) * _direct(filters, (*result[:2], *image[2:]))
-    return _turned(filters, image, result) < (1 - _WORTH) * _direct(filters, result)
+        return _turned(filters, image, result, dilate) < (1 + _ADDING / filters[1]) * _direct(filters, (*result[:2], *image[2:]))
+    return _turned(filters, image, result, dilate) < (1 - _WORTH) * _direct(filters, result)
 
 
-def pays_for_filters(filters: Sequence[int], result: Sequence[int]) -> bool:
+def pays_for_filters(filters: Sequence[int], result: Sequence[int], dilate: Sequence[int]) -> bool:
     """Whether Winograd's algorithm saves time for the derivative of such a convolution of plain images by its filters.
 
     filters: ``(out, in, [slices,] rows, columns)``; result: ``(batch, out, [slices,] rows, columns)``, whose gradient is given.
     """
-    if not _is_of_plain_images(filters, result):
+    if not _is_of_plain_images(filters, result, dilate):
         return False
     out, in_ = (-(-n // BLOCK) * BLOCK for n in filters[:2])
-    return 4 * _squares(result) * out * in_ <= _FILLED * math.prod(result) * filters[1]
+    return 4 * _squares(result, dilate) * out * in_ <= _FILLED * math.prod(result) * filters[1]
 
 
-def of_plain_images(filters: Sequence[int], image: Sequence[int], result: Sequence[int], may_turn: bool) -> float:
+def of_plain_images(filters: Sequence[int], image: Sequence[int], result: Sequence[int], dilate: Sequence[int], may_turn: bool) -> float:
     """Nanoseconds of a convolution of plain images.  may_turn: whether Winograd's algorithm is for its stride and groups."""
-    if may_turn and pays_to_turn(filters, image, result):
-        return _turned(filters, image, result)
+    if may_turn and pays_to_turn(filters, image, result, dilate):
+        return _turned(filters, image, result, dilate)
     return _direct(filters, result)

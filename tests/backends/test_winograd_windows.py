@@ -13,12 +13,16 @@ pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C 
 ROWS = [shapes.windows(3, 1, 17, 33, (9, 8), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 32, 16, (6, 7), (3, 3), pad=(2, 0)),
         shapes.windows(1, 1, 40, 70, (15, 3), (3, 3), pad=(0, 2)), shapes.windows(9, 1, 64, 64, (8, 8), (3, 3), pad=(1, 1)),
         shapes.windows(2, 1, 17, 33, (4, 9, 8), (3, 3, 3), pad=(1, 1, 1)), shapes.windows(1, 1, 40, 20, (3, 6, 7), (2, 3, 3), pad=(0, 2, 0)),
+        shapes.windows(3, 1, 17, 33, (14, 9), (3, 3), pad=(2, 3), dilate=(2, 3)),
+        shapes.windows(2, 1, 20, 16, (13, 12), (3, 3), pad=(6, 0), dilate=(5, 1)),
+        shapes.windows(2, 1, 17, 20, (3, 9, 8), (3, 3, 3), pad=(1, 2, 0), dilate=(1, 2, 2)),
         shapes.windows(2, 1, 16, 16, (2, 5, 6), (1, 3, 3)), shapes.windows(1, 1, 24, 70, (3, 4, 4), (5, 3, 3), pad=(4, 1, 1))]
 
 
 #: Sums of several shares, and of several regions with some of the squares at a time.
 SUMMED = [shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(1, 1)), shapes.windows(5, 1, 272, 208, (15, 14), (3, 3), pad=(1, 1)),
-          shapes.windows(3, 1, 20, 40, (5, 23, 12), (3, 3, 3), pad=(1, 1, 1))]
+          shapes.windows(3, 1, 20, 40, (5, 23, 12), (3, 3, 3), pad=(1, 1, 1)),
+          shapes.windows(9, 1, 20, 40, (23, 24), (3, 3), pad=(2, 2), dilate=(2, 2))]
 
 
 @pytest.mark.any_python

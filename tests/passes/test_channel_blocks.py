@@ -267,16 +267,16 @@ def assert_same(found, expected):
 
 
 @pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
-@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("stride, dilate", [(1, (1, 1)), (2, (1, 1)), (1, (2, 3))])
 @pytest.mark.parametrize("in_, out, groups, size", [(32, 80, 1, 8), (32, 80, 1, 33), (256, 48, 1, 12), (64, 96, 2, 9), (16, 72, 1, 8)])
-def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size, stride):
+def test_winograds_algorithm_gives_the_same_bits(in_, out, groups, size, stride, dilate):
     """For few squares and many, on any number of threads, and for frozen filters."""
     spots, strides = ((size - 1) // stride + 1,) * 2, (stride, stride)
-    windows = channel_blocks.Windows(2, in_, out, groups, (size, size), (3, 3), spots, strides, (1, 1), (1, 1), algorithm=2)
+    windows = channel_blocks.Windows(2, in_, out, groups, (size, size), (3, 3), spots, strides, dilate, dilate, algorithm=2)
     random, threads = np.random.RandomState(0), team.wanted()
     x = turn_to_blocks(random.standard_normal((2, in_, size, size)).astype("f"))
     filters = random.standard_normal((out, in_ // groups, 3, 3)).astype("f")
-    expected = convolve_blocks(x, filters, (), spots, (strides, (1, 1), (1, 1)), groups, False, False, False, False, None)
+    expected = convolve_blocks(x, filters, (), spots, (strides, dilate, dilate), groups, False, False, False, False, None)
     found = np.full((6, *expected.shape), np.nan, np.float32)
     try:
         for k, count in enumerate((1, 2, 7)):
@@ -311,7 +311,7 @@ def test_the_estimate_knows_when_winograds_algorithm_is_used():
     text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
     long, short = convolution_speed._LONG_VECTORS, convolution_speed._SHORT_VECTORS
     for line in (f"FEW_SQUARES = {convolution_speed._SQUARES}", f"FEW_CHANNELS = {convolution_speed._CHANNELS}",
-                 f"FEW_STRIDED = {convolution_speed._STRIDED}",
+                 f"FEW_STRIDED = {convolution_speed._STRIDED}", f"REPLACED_DILATED = {convolution_speed._DILATED}",
                  f"REPLACED = DY_BYTES == 64 ? {long.replaced} : {short.replaced}"):
         assert f"{line}," in text
 

@@ -70,10 +70,10 @@ def _is_winograd(node: Node, windows: Windows) -> bool:
     read_shape, other_shape, made_shape = [
         tuple([n if is_known(n) else evaluate(n, dict.fromkeys(n.symbols, _USUAL)) for n in v.shape]) for v in (read, other, made)]
     if node.op.name == "conv_grad_weight":
-        return pays_for_filters(made_shape, other_shape)
+        return pays_for_filters(made_shape, other_shape, node.attrs["dilate"])
     out, in_, *kernel = other_shape
     taken = (in_, out, *kernel) if node.op.name == "conv_transpose" else other_shape
-    return pays_to_turn(taken, read_shape, made_shape)
+    return pays_to_turn(taken, read_shape, made_shape, node.attrs["dilate"])
 
 
 def known_of(node: Node) -> Tuple[Size, ...]:

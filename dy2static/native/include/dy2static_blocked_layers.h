@@ -97,21 +97,49 @@ static void row_of_maxima(const dy_blocks *w, const DY_T *x, const int64_t i, DY
     const DY_T *const from = x + (here.top * w->image[1] + here.left) * BLOCK;
     const int64_t rows = here.bottom - here.top, count = end - begin;
     DY_T *const inner = to + begin * BLOCK;
-    const int ordered = w->kernel[1] == 2   ? ordered_maxima(w, 2, rows, from, count, inner)
+    const int ordered = w->kernel[1] == 1   ? ordered_maxima(w, 1, rows, from, count, inner)
+                        : w->kernel[1] == 2 ? ordered_maxima(w, 2, rows, from, count, inner)
                         : w->kernel[1] == 3 ? ordered_maxima(w, 3, rows, from, count, inner)
                                             : ordered_maxima(w, w->kernel[1], rows, from, count, inner);
     maxima(w, x, i, 0, ordered ? begin : end, to);
     maxima(w, x, i, end, spots, to);
 }
 
+/* Whether maxima of rows, and then of columns of these, take clearly fewer comparisons. */
+static int is_by_axes(const dy_blocks *w)
+{
+    return 3 * (w->stride[0] * w->kernel[1] + w->kernel[0]) < 2 * w->kernel[0] * w->kernel[1];
+}
+
+/* The windows along one axis alone. */
+static dy_blocks along(const dy_blocks *w, const int axis)
+{
+    dy_blocks a = *w;
+    a.image[1 - axis] = a.spots[1 - axis] = axis ? w->image[0] : w->spots[1];
+    a.kernel[1 - axis] = a.stride[1 - axis] = 1;
+    a.pad[1 - axis] = 0;
+    return a;
+}
+
+static void image_of_maxima(const dy_blocks *w, const DY_T *x, DY_T *y)
+{
+    for (int64_t i = 0; i < w->spots[0]; i++)
+        row_of_maxima(w, x, i, y + i * w->spots[1] * BLOCK);
+}
+
+/* The first maximum of the first row that has one is the first of the window, and so is the first NaN. */
 static void some_maxima(const void *given, int64_t begin, int64_t end)
 {
     const pooled *const p = given;
-    const dy_blocks *const w = p->w;
+    const dy_blocks *const w = p->w, of_rows = along(w, 1), of_columns = along(w, 0);
+    const int64_t size = w->image[0] * w->image[1] * BLOCK, made = w->spots[0] * w->spots[1] * BLOCK;
+    DY_T *const rows = is_by_axes(w) ? room(share_key, w->image[0] * w->spots[1] * BLOCK * sizeof(DY_T)) : 0;
     const dy_float_state state = dy_save_float_state();
-    for (int64_t k = begin; k < end; k++)
-        for (int64_t i = 0; i < w->spots[0]; i++)
-            row_of_maxima(w, p->x + k * w->image[0] * w->image[1] * BLOCK, i, p->y + (k * w->spots[0] + i) * w->spots[1] * BLOCK);
+    for (int64_t k = begin; k < end; k++) {
+        if (rows)
+            image_of_maxima(&of_rows, p->x + k * size, rows);
+        image_of_maxima(rows ? &of_columns : w, rows ? rows : p->x + k * size, p->y + k * made);
+    }
     dy_restore_float_state(state);
 }
 

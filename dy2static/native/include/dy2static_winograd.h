@@ -4,7 +4,8 @@
 
    Four by four neighbours of x (five by five with that stride) and the filters are transformed, which takes sums of them only (and
    halves, which are exact); products of matrices follow, with the tiles of dy2static_blocked.h; their results are transformed back,
-   which gives two by two places.  What is not finite spreads to its neighbours, and sums may overflow that a plain convolution does
+   which gives two by two places.  Dilated filters see every second (third, ...) row and column: those are images of their own, whose
+   places are so far from each other.  What is not finite spreads to its neighbours, and sums may overflow that a plain convolution does
    not make: where a result is not finite, or there is not enough memory, all of it does not count. */
 #ifndef DY2STATIC_WINOGRAD_H
 #define DY2STATIC_WINOGRAD_H
@@ -16,6 +17,7 @@ enum {
     FEW_SQUARES = 16,                                   /* for which it pays to transform the filters, at least */
     FEW_STRIDED = 20,                                   /* the same with a stride of two, which saves less */
     REPLACED = DY_BYTES == 64 ? 32 : 29,                /* and so many multiplications of the direct kernel for each square of 25 */
+    REPLACED_DILATED = 24,                              /* and of the direct kernel for each square of 16, where rows are short */
     FEW_CHANNELS = 16,
     SQUARES = 4 * PLACES,                               /* of a share, at most, if filters stay in the second cache */
     MANY_SQUARES = 64,                                  /* the same if they do not: they are read again for each share */
@@ -31,8 +33,8 @@ typedef struct {
 
 static const slices one_slice = {1, 1, 1, 0};
 
-/* side: of the squares of x that two by two places read; down, right: how many there are in an image, which is a slice if there are
-   several; count: in all images; each: how many a share has.  turned: the transformed filters, `TOGETHER` panels behind each other, of these [form][panel]; null if every share
+/* side: of the squares of x that two by two places read; pairs: how many there are down and right in an image, which is a slice if there
+   are several; first: the first row and column of the places of each; null if filters are not dilated; count: in all images; each: how many a share has.  turned: the transformed filters, `TOGETHER` panels behind each other, of these [form][panel]; null if every share
    of panels transforms its own.  common: the transformed squares; null if every share of squares transforms its own. */
 typedef struct {
     const dy_blocks *w;
@@ -41,8 +43,8 @@ typedef struct {
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y, *common;
     const DY_T *turned;
-    int32_t *where;
-    int64_t side, down, right, count, each, panels;
+    const int32_t *where, *first[2];
+    int64_t side, pairs[2], count, each, panels;
     expected coming;
     int *failed;
 } squares;
@@ -54,19 +56,29 @@ static int64_t side_of(const squares *s) { return ONLY_SUMS ? 4 : s->side; }
 static int may_winograd(const dy_blocks *w)
 {
     for (int axis = 0; axis < 2; axis++)
-        if (w->kernel[axis] != 3 || w->stride[axis] > 2 || w->stride[axis] != w->stride[0] || w->dilate[axis] != 1)
+        if (w->kernel[axis] != 3 || w->stride[axis] > 2 || w->stride[axis] != w->stride[0] || (w->stride[axis] > 1 && w->dilate[axis] > 1))
             return 0;
     return !w->plain;
+}
+
+/* Two places that see the same rows (or columns) of x are `dilate` apart.  How many such pairs there are along an axis, the last ones of
+   which may be single places. */
+static int64_t pairs_of(const dy_blocks *w, const int axis)
+{
+    const int64_t d = w->dilate[axis];
+    return w->spots[axis] / (2 * d) * d + least(d, w->spots[axis] % (2 * d));
 }
 
 static int is_winograd(const dy_blocks *w)
 {
     if (!may_winograd(w) || w->algorithm == DY_BLOCKS_DIRECT || w->algorithm == DY_BLOCKS_WINOGRAD)
         return w->algorithm == DY_BLOCKS_WINOGRAD && may_winograd(w);
-    const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
+    const int64_t count = w->batch * pairs_of(w, 0) * pairs_of(w, 1), replaced = 9 * w->batch * w->spots[0] * w->spots[1];
     const channel_groups g = groups_of(w);
-    const int strided = count >= FEW_STRIDED && 9 * w->batch * w->spots[0] * w->spots[1] >= REPLACED * count;
-    return (w->stride[0] == 1 ? count >= FEW_SQUARES : strided) && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
+    const int dilated = w->dilate[0] > 1 || w->dilate[1] > 1;
+    const int strided = count >= FEW_STRIDED && replaced >= REPLACED * count;
+    return (w->stride[0] == 1 ? count >= FEW_SQUARES && (!dilated || replaced >= REPLACED_DILATED * count) : strided)
+        && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
 }
 
 /* The algorithms for these windows here, the one that rules choose first; returns how many. */
@@ -89,8 +101,9 @@ static int64_t results_apart(const int64_t each) { return TOGETHER * PANEL * eac
 /* A square of a block of an image, from `top` and `left` on: zeros beside it. */
 static void copy_neighbours(const dy_blocks *w, const DY_T *image, const int64_t side, const int64_t top, const int64_t left, DY_T *to)
 {
-    for (int64_t i = top; i < top + side; i++)
-        for (int64_t j = left; j < left + side; j++, to += BLOCK) {
+    const int64_t down = w->dilate[0], right = w->dilate[1];
+    for (int64_t i = top; i < top + side * down; i += down)
+        for (int64_t j = left; j < left + side * right; j += right, to += BLOCK) {
             const int there = i >= 0 && i < w->image[0] && j >= 0 && j < w->image[1];
             for (int k = 0; k < BLOCK; k += WIDTH)
                 store(to + k, there ? load(image + (i * w->image[1] + j) * BLOCK + k) : (dy_vector){0});
@@ -104,15 +117,29 @@ typedef struct {
 
 static square_place place_of_square(const squares *s, const int64_t t)
 {
-    return (square_place){t / (s->down * s->right), t / s->right % s->down, t % s->right};
+    return (square_place){t / (s->pairs[0] * s->pairs[1]), t / s->pairs[1] % s->pairs[0], t % s->pairs[1]};
+}
+
+static int64_t first_of_pair(const squares *s, const int axis, const int64_t k) { return s->first[axis] ? s->first[axis][k] : 2 * k; }
+
+/* The table of first places; memory for as many numbers as there are pairs along both axes. */
+static void note_pairs(squares *s, int32_t *memory)
+{
+    for (int axis = 0; axis < 2; memory += s->pairs[axis++])
+        if (s->w->dilate[axis] > 1) {
+            const int64_t d = s->w->dilate[axis];
+            for (int64_t k = 0; k < s->pairs[axis]; k++)
+                memory[k] = (int32_t)(k + k / d * d);
+            s->first[axis] = memory;
+        }
 }
 
 static square_place next_square(const squares *s, square_place p)
 {
-    if (++p.j < s->right)
+    if (++p.j < s->pairs[1])
         return p;
     p.j = 0;
-    if (++p.i < s->down)
+    if (++p.i < s->pairs[0])
         return p;
     return (square_place){p.image + 1, 0, 0};
 }
@@ -133,31 +160,33 @@ static void transform_squares(const squares *s, const int64_t begin, const int64
     const dy_blocks *const w = s->w;
     const int64_t all = in_whole(w->in) / BLOCK, blocks = all / s->deep->taps, apart = squares_apart(w, s->each);
     const int64_t plane = w->image[0] * w->image[1] * BLOCK, following = plane * s->deep->image;
-    const int64_t side = side_of(s), step = 2 * w->stride[0];
+    const int64_t side = side_of(s), stride = w->stride[0], step = 2 * stride, down = w->dilate[0], right = w->dilate[1];
     const square_place first = place_of_square(s, begin);
     DY_T own[MOST_SIDE * MOST_SIDE * BLOCK];
     for (int64_t c = 0; c < all; c++) {
         square_place p = first;
         const DY_T *image = block_of_image(s, p.image, c, blocks, plane);
         for (int64_t t = begin; t < end; t++) {
-            const int64_t top = p.i * step - w->pad[0], left = p.j * step - w->pad[1];
-            const int inside = top >= 0 && left >= 0 && top + side <= w->image[0] && left + side <= w->image[1];
+            const int64_t top = first_of_pair(s, 0, p.i) * stride - w->pad[0], left = first_of_pair(s, 1, p.j) * stride - w->pad[1];
+            const int inside = top >= 0 && left >= 0 && top + (side - 1) * down < w->image[0] && left + (side - 1) * right < w->image[1];
             if (!image)
                 memset(own, 0, sizeof own);
             else if (!inside)
                 copy_neighbours(w, image, side, top, left, own);
             const int whole = image && inside;
             const DY_T *const from = whole ? image + (top * w->image[1] + left) * BLOCK : own;
-            const int64_t row = (whole ? w->image[1] : side) * BLOCK;
+            const int64_t row = (whole ? down * w->image[1] : side) * BLOCK, column = (whole ? right : 1) * BLOCK;
             DY_T *const here = to + (c * s->each + t - begin) * BLOCK;
             for (int64_t k = 0; whole && (c + 1) % blocks && k < side * step; k++)   /* what is new to the same square of the next block */
-                __builtin_prefetch(from + following + k / step * row + (k % step + side - step) * BLOCK);
+                __builtin_prefetch(from + following + k / step * row + (k % step + side - step) * column);
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
-                if (side == 4)
-                    transform_square(4, from + k, row, here + k, apart);
+                if (side == 5)
+                    transform_square(5, from + k, row, BLOCK, here + k, apart);
+                else if (column == BLOCK)
+                    transform_square(4, from + k, row, BLOCK, here + k, apart);
                 else
-                    transform_square(5, from + k, row, here + k, apart);
+                    transform_square(4, from + k, row, column, here + k, apart);
             const int64_t before = p.image;
             p = next_square(s, p);
             if (p.image != before && t + 1 < end)
@@ -206,6 +235,7 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
 {
     const dy_blocks *const w = s->w;
     const int64_t plane = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK, out = in_whole(w->out) / BLOCK;
+    const int64_t down = w->dilate[0], right = w->dilate[1];
     const int64_t apart = results_apart(s->each), depth = s->deep->spots, next = depth * plane;
     const square_place place = place_of_square(s, begin);
     DY_T scales[PANEL], shifts[PANEL];
@@ -217,15 +247,16 @@ static void finish_squares(const squares *s, const int64_t first, const int64_t 
                           residual != 0, residual ? residual - s->y : 0, 1, 1, !ONLY_SUMS && w->relu, w->cap, 0, 0, 0, 0, {0}};
         square_place p = place;
         for (int64_t t = begin; t < end; t++, p = next_square(s, p)) {
-            const int64_t i = 2 * p.i, j = 2 * p.j, block = p.image / depth * out + here.out / BLOCK;
+            const int64_t i = first_of_pair(s, 0, p.i), j = first_of_pair(s, 1, p.j), block = p.image / depth * out + here.out / BLOCK;
+            const int64_t rows = 1 + (i + down < w->spots[0]), columns = 1 + (j + right < w->spots[1]);
             DY_T *const to = s->y + (block * depth + p.image % depth) * plane + i * row + j * BLOCK;
             for (int k = 0; k < here.channels / WIDTH; k++) {
                 const DY_T *const from = m + (k / IN_BLOCK * s->each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH;
                 DY_T *const places = to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH;
                 if (side_of(s) == 4)
-                    transform_back(4, from, apart, &a, k, w->spots[0] - i, w->spots[1] - j, row, places, trace);
+                    transform_back(4, from, apart, &a, k, rows, columns, down * row, right * BLOCK, places, trace);
                 else
-                    transform_back(5, from, apart, &a, k, w->spots[0] - i, w->spots[1] - j, row, places, trace);
+                    transform_back(5, from, apart, &a, k, rows, columns, row, BLOCK, places, trace);
             }
         }
     }
@@ -300,13 +331,13 @@ static int64_t squares_of_share(const dy_blocks *w, const int64_t count, const i
 static int winograd(const dy_blocks *w, const slices *deep, const DY_T *x, const DY_T *filters, const DY_T *given, const DY_T *scale,
                     const DY_T *shift, const DY_T *residual, DY_T *y)
 {
-    const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, count = w->batch * down * right;
-    const int64_t side = ONLY_SUMS || w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
+    const int64_t down = pairs_of(w, 0), right = pairs_of(w, 1), count = w->batch * down * right;
+    const int64_t side = w->stride[0] == 1 ? 4 : 5, kept_as = side == 4 ? DY_BLOCKS_WINOGRAD : KEPT_STRIDED;
     const channel_groups groups = groups_of(w);
     const int64_t panels = panels_of(w, &groups), shares = (panels + TOGETHER - 1) / TOGETHER, threads = dy_team ? dy_team->threads : 1;
     const int common = count <= MANY_SQUARES && shares >= threads;
     const int64_t each = common ? count : squares_of_share(w, count, threads);
-    const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * FORMS * filters_apart(&groups);
+    const int64_t table = ((groups.in + down + right) * 4 + 63) / 64 * 64, elements = panels * FORMS * filters_apart(&groups);
     const transformed turned = {&groups, filters, panels, side, 1, 0, 0};
     const DY_T *const kept = given ? given : kept_filters(w, filters, kept_as, elements, transform_all, &turned);
     const int64_t more = common ? side * side * squares_apart(w, each) : kept ? 0 : elements;
@@ -315,10 +346,12 @@ static int winograd(const dy_blocks *w, const slices *deep, const DY_T *x, const
         return 1;
     int failed = 0;
     DY_T *const own = (DY_T *)(memory + table);
-    const squares s = {w, deep, groups, x, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own,
-                       (int32_t *)memory, side, down, right, count, each, panels, take_expected(), &failed};
+    int32_t *const where = (int32_t *)memory;
+    squares s = {w, deep, groups, x, filters, scale, shift, residual, y, common ? own : 0, kept || common ? kept : own, where, {0},
+                       side, {down, right}, count, each, panels, take_expected(), &failed};
     for (int64_t c = 0; c < groups.in; c++)
-        s.where[c] = (int32_t)(c / BLOCK * each * BLOCK + c % BLOCK);
+        where[c] = (int32_t)(c / BLOCK * each * BLOCK + c % BLOCK);
+    note_pairs(&s, where + groups.in);
     if (common) {
         dy_share(some_common, &s, count, PLACES);
         dy_share(some_together, &s, shares, 1);

@@ -40,14 +40,15 @@ DY_INLINE void transform_pair(const dy_vector a, const dy_vector b, dy_vector to
     to[3] = b;
 }
 
-/* Two by two places of a block of y, of which `rows` and `columns` are there, to 16 forms that are `next` from each other. */
-DY_INLINE void transform_places(const DY_T *y, const int64_t row, const int64_t rows, const int64_t columns, DY_T *to,
+/* Two by two places of a block of y, `row` and `column` from each other, to 16 forms that are `next` from each other; below, beside:
+   whether there are the second row and column. */
+DY_INLINE void transform_places(const DY_T *y, const int64_t row, const int64_t column, const int below, const int beside, DY_T *to,
                                 const int64_t next)
 {
-    const dy_vector zero = {0}, b = columns > 1 ? load(y + BLOCK) : zero, c = rows > 1 ? load(y + row) : zero;
+    const dy_vector zero = {0}, b = beside ? load(y + column) : zero, c = below ? load(y + row) : zero;
     dy_vector half[2][4], whole[4];
     transform_pair(load(y), c, half[0]);
-    transform_pair(b, rows > 1 && columns > 1 ? load(y + row + BLOCK) : zero, half[1]);
+    transform_pair(b, below && beside ? load(y + row + column) : zero, half[1]);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         transform_pair(half[0][i], half[1][i], whole);
@@ -95,17 +96,17 @@ static void transform_results(const filter_squares *f, const int64_t begin, cons
 {
     const squares *const s = &f->of_x;
     const int64_t *const spots = s->w->spots, row = spots[1] * BLOCK, plane = spots[0] * row, blocks = in_whole(s->w->out) / BLOCK;
-    const int64_t depth = s->deep->spots;
+    const int64_t depth = s->deep->spots, down = s->w->dilate[0], right = s->w->dilate[1];
     const square_place first = place_of_square(s, begin);
     for (int64_t c = 0; c < blocks; c++) {
         square_place p = first;
         for (int64_t t = begin; t < end; t++, p = next_square(s, p)) {
-            const int64_t i = 2 * p.i, j = 2 * p.j, block = p.image / depth * blocks + c;
+            const int64_t i = first_of_pair(s, 0, p.i), j = first_of_pair(s, 1, p.j), block = p.image / depth * blocks + c;
             const DY_T *const from = f->y + (block * depth + p.image % depth) * plane + i * row + j * BLOCK;
             DY_T *const to = f->u + c * BLOCK / PANEL * PANEL * s->each + (t - f->begin) * PANEL + c * BLOCK % PANEL;
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
-                transform_places(from + k, row, spots[0] - i, spots[1] - j, to + k, panels_apart(s));
+                transform_places(from + k, down * row, right * BLOCK, i + down < spots[0], j + right < spots[1], to + k, panels_apart(s));
         }
     }
 }
@@ -223,24 +224,26 @@ static int filters_of_images(const dy_windows *windows, const DY_T *x, const DY_
     const slices deep = slices_of_windows(windows, 0);
     const int64_t read = places_of_image(&w, &deep), made = places_of_result(&w, &deep);
     const int64_t in = in_whole(w.in), out = in_whole(w.out), of_slice = in_whole(windows->in);
-    const int64_t down = (w.spots[0] + 1) / 2, right = (w.spots[1] + 1) / 2, of_image = deep.spots * down * right;
+    const int64_t down = pairs_of(&w, 0), right = pairs_of(&w, 1), of_image = deep.spots * down * right;
     const int64_t all = windows->batch * of_image;
     const int64_t panels = panels_of(&w, &groups), across = (in / BLOCK + FILTER_BLOCKS - 1) / FILTER_BLOCKS;
     const int64_t regions = (panels + TOGETHER - 1) / TOGETHER * across;
     const int64_t each = squares_at_once(&w, all, regions), together = least(windows->batch, most(1, each / of_image));
     int failed = 0;
     filter_squares f = {
-        .of_x = {.w = &w, .deep = &deep, .groups = groups, .side = 4, .down = down, .right = right, .count = all, .each = each, .panels = panels,
+        .of_x = {.w = &w, .deep = &deep, .groups = groups, .side = 4, .pairs = {down, right}, .count = all, .each = each, .panels = panels,
                  .failed = &failed},
         .in = windows->in, .filters = filters, .across = across, .first = 1};
     const int64_t size = FORMS * squares_apart(&w, each), of_y = FORMS * panels_apart(&f.of_x);
-    DY_T *const own = room(images_key, together * (of_slice * read + out * made) * sizeof(DY_T));
+    const int64_t images = together * (of_slice * read + out * made);
+    DY_T *const own = room(images_key, (images + down + right) * sizeof(DY_T));
     f.v = room(share_key, (size + of_y + (each < all ? regions * FORMS * sums_apart() : 0)) * sizeof(DY_T));
     if (!own || !f.v)
         return 1;
     f.u = f.v + size;
     f.m = each < all ? f.u + of_y : 0;
     f.of_x.x = own;
+    note_pairs(&f.of_x, (int32_t *)(own + images));
     f.y = own + together * of_slice * read;
     for (int64_t n = 0; n < windows->batch; n += together) {
         const int64_t here = least(together, windows->batch - n), count = here * of_image, cuts = (count + each - 1) / each;

@@ -45,15 +45,15 @@ DY_INLINE void transform_line(const int side, const dy_vector *d, dy_vector *to)
         to[4] = d[3];
 }
 
-/* From `side` by `side` vectors of rows to as many, `next`. */
-DY_INLINE void transform_square(const int side, const DY_T *x, const int64_t row, DY_T *to, const int64_t next)
+/* From `side` by `side` vectors, `column` and `row` from each other, to as many, `next`. */
+DY_INLINE void transform_square(const int side, const DY_T *x, const int64_t row, const int64_t column, DY_T *to, const int64_t next)
 {
     dy_vector half[MOST_SIDE][MOST_SIDE], line[MOST_SIDE], whole[MOST_SIDE];
 #pragma GCC unroll 5
     for (int j = 0; j < side; j++) {
 #pragma GCC unroll 5
         for (int i = 0; i < side; i++)
-            line[i] = load(x + i * row + j * BLOCK);
+            line[i] = load(x + i * row + j * column);
         transform_line(side, line, whole);
 #pragma GCC unroll 5
         for (int i = 0; i < side; i++)
@@ -74,9 +74,10 @@ DY_INLINE void transform_line_back(const int side, const dy_vector *m, dy_vector
     to[1] = side == 4 ? m[1] - m[2] - m[3] : m[1] + m[2] + m[4];
 }
 
-/* Two by two places, of which those that there are come to the result; what is not finite leaves a NaN in `trace`. */
+/* Two by two places, `column` and `row` from each other, of which those that there are come to the result; what is not finite leaves a
+   NaN in `trace`. */
 DY_INLINE void transform_back(const int side, const DY_T *m, const int64_t next, const around *a, const int v, const int64_t rows,
-                              const int64_t columns, const int64_t row, DY_T *y, dy_vector *trace)
+                              const int64_t columns, const int64_t row, const int64_t column, DY_T *y, dy_vector *trace)
 {
     dy_vector half[2][MOST_SIDE], line[MOST_SIDE], sum[2];
 #pragma GCC unroll 5
@@ -95,7 +96,7 @@ DY_INLINE void transform_back(const int side, const DY_T *m, const int64_t next,
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++)
             if (i < rows && j < columns) {
-                DY_T *const to = y + i * row + j * BLOCK;
+                DY_T *const to = y + i * row + j * column;
                 *trace += sum[j] * 0;
                 sum[j] = sum[j] * scale + shift;
                 if (a->adds)

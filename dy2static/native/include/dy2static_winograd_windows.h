@@ -77,12 +77,13 @@ static slices slices_of_windows(const dy_windows *w, const int transposed)
 static dy_blocks blocks_of_windows(const dy_windows *w, const int transposed)
 {
     const int64_t in = channels_of_taps(transposed ? w->out : w->in, w->kernel[0]);
-    dy_blocks b = {transposed ? w->image[0] : w->spots[0], in, transposed ? w->in : w->out, 1, {0}, {3, 3}, {0}, {1, 1}, {0}, {1, 1}, 0, 0,
+    dy_blocks b = {transposed ? w->image[0] : w->spots[0], in, transposed ? w->in : w->out, 1, {0}, {3, 3}, {0}, {1, 1}, {0}, {0}, 0, 0,
                    __builtin_inff(), DY_BLOCKS_WINOGRAD};
     for (int axis = 0; axis < 2; axis++) {
         b.image[axis] = (transposed ? w->spots : w->image)[axis + 1];
         b.spots[axis] = (transposed ? w->image : w->spots)[axis + 1];
-        b.pad[axis] = transposed ? 2 - w->pad[axis + 1] : w->pad[axis + 1];
+        b.dilate[axis] = w->dilate[axis + 1];
+        b.pad[axis] = transposed ? 2 * b.dilate[axis] - w->pad[axis + 1] : w->pad[axis + 1];
     }
     return b;
 }
@@ -108,7 +109,7 @@ static int winograd_windows(const dy_windows *w, const int transposed, dy_convol
         transform_all(&all, own);
     const int64_t image = slice.in * places_of_image(&b, &deep) + b.out * places_of_result(&b, &deep);
     const int64_t threads = dy_team ? dy_team->threads : 1;
-    const int64_t squares = w->batch * deep.spots * ((b.spots[0] + 1) / 2) * ((b.spots[1] + 1) / 2);
+    const int64_t squares = w->batch * deep.spots * pairs_of(&b, 0) * pairs_of(&b, 1);
     const int64_t shares = threads > 1 ? most(1, least(2 * threads, squares / MANY_SQUARES)) : 1;     /* of few, each reads all filters */
     const int64_t share = (w->batch + shares - 1) / shares;
     int failed = 0;
