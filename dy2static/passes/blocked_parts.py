@@ -20,6 +20,8 @@ _EACH = 0.2
 #: How many times as long as in convolutions multiplications take in transposed ones, of plain images and in blocks; and nanoseconds
 #: that it takes to turn a tap of a filter for these (one core of a Zen 4 with AVX-512 and with AVX2).
 _TRANSPOSED, _IN_PHASES, _TAP = 1.2, 1.1, 0.5
+#: Taps of maxima that cost nothing: those of two by two take nearly as long in both ways.
+_FEW_TAPS = 2
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 
@@ -173,6 +175,12 @@ def gain_of_transposed(node: Node) -> float:
     filled = -(-y.shape[1] // BLOCK) * BLOCK / y.shape[1]
     multiplications = math.prod(x.shape) * math.prod(W.shape[1:])
     return multiplications * (_TRANSPOSED * speed.direct - _IN_PHASES * speed.in_blocks * filled) - _TAP * math.prod(W.shape)
+
+
+def gain_of_maxima(node: Node) -> float:
+    """How many nanoseconds maxima of windows take less in blocks, about."""
+    taps = math.prod(node.attrs["kernel"])
+    return math.prod(node.outputs[0].shape) * max(0, taps - _FEW_TAPS) * speed_here().maxima
 
 
 def _of_tiles(node: Node, speed: Speed) -> float:

@@ -14,7 +14,7 @@ from ..ir.op import OPS
 from ..ops.channel_blocks import BLOCK, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
 from .blocked_convolutions import convolves_sequences, fits, fits_transposed, is_single
-from .blocked_parts import Taken, gain_of, gain_of_transposed, worthwhile
+from .blocked_parts import Taken, gain_of, gain_of_maxima, gain_of_transposed, worthwhile
 from .channel_moves import MOVES, Channels, moved, of_image
 from .place_moves import PLACES, in_places
 from .sequence_images import images_of_sequences
@@ -120,7 +120,8 @@ class _Blocks:
         else:
             operands = node.inputs if node.op.name == "concat" else operands
             value = node.outputs[0]
-            self.taken.append(Taken(node, operands, leaves=not self.is_blocked(value) and value not in self.moved))
+            gain = gain_of_maxima(node) if node.op.name == "max_pool" else 0.0
+            self.taken.append(Taken(node, operands, gain, leaves=not self.is_blocked(value) and value not in self.moved))
 
     def _keep(self, node: Node) -> None:
         for value in (*node.inputs, *(v for inner in node.walk() for v in inner.inputs)):

@@ -144,6 +144,16 @@ def test_what_would_not_pay_stays(function, shapes):
     assert block_channels(graph) is graph
 
 
+def test_maxima_of_windows_pay_for_blocks():
+    """Two convolutions alone would not."""
+    def function(x, first, second):
+        h = ops.relu(conv(x, first))
+        h = ops.max_pool(h, kernel=(5, 5), size=h.shape[2:], stride=(1, 1), pad=(2, 2))[0]
+        return conv(h, second)
+    graph = build(function, (2, 64, 32, 32), (64, 64, 1, 1), (64, 64, 1, 1), dtype="float32")
+    assert "max_pool_blocks" in names(block_channels(graph))
+
+
 def test_double_precision_stays():
     graph = build(chain, (2, 32, 16, 16), WIDE, WIDE, dtype="float64")
     assert block_channels(graph) is graph
