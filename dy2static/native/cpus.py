@@ -30,6 +30,11 @@ def has_masked_loads() -> bool:
     return _runs("x86-64-v3", "avx2") or has_long_vectors()
 
 
+def is_intel() -> bool:
+    """Whether native code is for this CPU, which is one of Intel's."""
+    return march() == "native" and fields().get("vendor_id") == "GenuineIntel"
+
+
 def _runs(level: str, flag: str) -> bool:
     """Whether native code is for CPUs of this level, or for this one, which has the flag."""
     wanted = march()

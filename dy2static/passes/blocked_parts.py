@@ -20,8 +20,9 @@ _EACH = 0.2
 #: How many times as long as in convolutions multiplications take in transposed ones, of plain images and in blocks; and nanoseconds
 #: that it takes to turn a tap of a filter for these (one core of a Zen 4 with AVX-512 and with AVX2).
 _TRANSPOSED, _IN_PHASES, _TAP = 1.2, 1.1, 0.5
-#: Taps of maxima that cost nothing: those of two by two take nearly as long in both ways.
-_FEW_TAPS = 2
+#: Taps of maxima that cost nothing: those of two by two take nearly as long in both ways.  And nanoseconds: what a row of maxima of a
+#: plain image takes besides these.
+_FEW_TAPS, _ROW = 2, 25.0
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 
@@ -166,6 +167,8 @@ def gain_of(node: Node, is_plain: bool) -> float:
     each = speed.winograd * (MORE if attrs["stride"] == (2, 2) else 1) if winograd else speed.in_blocks * _of_tiles(node, speed)
     may_turn = groups == 1 and attrs["stride"] == (1, 1)
     plain_time = of_plain_images(W.shape, x.shape, y.shape, attrs["dilate"], may_turn)
+    if not is_plain:
+        plain_time += speed.each * (math.prod(x.shape) + size)
     return plain_time - size * math.prod(W.shape[1:]) * filled * each
 
 
@@ -179,8 +182,8 @@ def gain_of_transposed(node: Node) -> float:
 
 def gain_of_maxima(node: Node) -> float:
     """How many nanoseconds maxima of windows take less in blocks, about."""
-    taps = math.prod(node.attrs["kernel"])
-    return math.prod(node.outputs[0].shape) * max(0, taps - _FEW_TAPS) * speed_here().maxima
+    taps, shape = math.prod(node.attrs["kernel"]), node.outputs[0].shape
+    return math.prod(shape) * max(0, taps - _FEW_TAPS) * speed_here().maxima + math.prod(shape[:-1]) * _ROW
 
 
 def _of_tiles(node: Node, speed: Speed) -> float:
