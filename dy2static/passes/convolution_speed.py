@@ -42,7 +42,7 @@ _LONG_VECTORS = Speed(0.0190, 0.0180, 0.0115, 14, 4, {
     4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 32, 0.14, 0.2)
 _LONG_VECTORS_OF_INTEL = _LONG_VECTORS._replace(direct=0.0157, in_blocks=0.0133, winograd=0.0088, each=0.3)
 _SHORT_VECTORS = Speed(0.0265, 0.0245, 0.0125, 6, 4, {
-    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29, 0.28, 0.2)
+    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29, 0.28, 0.1)
 #: So many squares of two by two places, those with a stride of two, and channels, Winograd's algorithm is for.
 _SQUARES, _STRIDED, _CHANNELS = 16, 20, 16
 #: For dilated filters, squares each of which replaces so many multiplications of the direct algorithm.
