@@ -21,7 +21,8 @@ class Speed(NamedTuple):
 
     replaced: with a stride of two, Winograd's algorithm is for squares each of which replaces so many multiplications of the direct
     one.  maxima: what a tap of a maximum of a window takes less in blocks.  each: what a number of a plain image, or of a plain
-    result, takes more than one in blocks, besides multiplications.
+    result, takes more than one in blocks, besides multiplications.  depthwise: what a number of a result, and each of its taps,
+    takes less in blocks if filters take one channel each.
     """
 
     direct: float
@@ -33,16 +34,19 @@ class Speed(NamedTuple):
     replaced: int
     maxima: float
     each: float
+    depthwise: Tuple[float, float]
 
 
 #: Measured on one core of an AMD EPYC with AVX-512 (Zen 4, small groups: Zen 5), and on one with AVX2 (Zen 3, small groups of
 #: filters other than three by three: Zen 5), and on an Intel Xeon (Emerald Rapids), on which maxima were measured for all, and each
-#: number with and without AVX-512.
+#: number and filters of one channel with and without AVX-512.
 _LONG_VECTORS = Speed(0.0190, 0.0180, 0.0115, 14, 4, {
-    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))}, 32, 0.14, 0.2)
+    4: ((0.0185, 0.0115), (0.0145, 0.0145), (0.0270, 0.0185)), 8: ((0.0135, 0.0108), (0.0113, 0.0138), (0.0178, 0.0162))},
+                      32, 0.14, 0.2, (0.11, 0.008))
 _LONG_VECTORS_OF_INTEL = _LONG_VECTORS._replace(direct=0.0157, in_blocks=0.0133, winograd=0.0088, each=0.3)
 _SHORT_VECTORS = Speed(0.0265, 0.0245, 0.0125, 6, 4, {
-    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))}, 29, 0.28, 0.1)
+    4: ((0.040, 0.035), (0.024, 0.025), (0.035, 0.030)), 8: ((0.045, 0.0275), (0.025, 0.023), (0.030, 0.026))},
+                       29, 0.28, 0.1, (0.0, 0.03))
 #: So many squares of two by two places, those with a stride of two, and channels, Winograd's algorithm is for.
 _SQUARES, _STRIDED, _CHANNELS = 16, 20, 16
 #: For dilated filters, squares each of which replaces so many multiplications of the direct algorithm.
@@ -133,7 +137,8 @@ def pays_for_filters(filters: Sequence[int], result: Sequence[int], dilate: Sequ
     return 4 * _squares(result, dilate) * out * in_ <= _FILLED * math.prod(result) * filters[1]
 
 
-def of_plain_images(filters: Sequence[int], image: Sequence[int], result: Sequence[int], dilate: Sequence[int], may_turn: bool) -> float:
+def of_plain_images(filters: Sequence[int], image: Sequence[int], result: Sequence[int], dilate: Sequence[int],
+                    may_turn: bool) -> float:
     """Nanoseconds of a convolution of plain images.  may_turn: whether Winograd's algorithm is for its stride and groups."""
     if may_turn and pays_to_turn(filters, image, result, dilate):
         return _turned(filters, image, result, dilate)
