@@ -30,6 +30,7 @@ from chainer.functions.math.sum import Sum, SumTo
 from chainer.functions.math.trigonometric import Arccos, Arcsin, Arctan, Arctan2, Cos, Sin, Tan
 
 from .. import ops
+from ..ir.dims import less
 from ..ir.graph import Value
 from ..ir.shapes import broadcast_shapes
 from ..ir.size_bounds import is_positive
@@ -203,9 +204,14 @@ def sum_to(node: Any, x: Value) -> Optional[Value]:
 
 @lowers(Mean)
 def mean(node: Any, x: Value) -> Optional[Value]:
-    # of nothing, Chainer divides by zero
+    # of nothing, Chainer divides by zero; so does the run where only that knows the size
     axes = _axes(node, x)
-    return None if axes is None or _count(x, axes) == 0 else mean_of(x, axes, node.keepdims)
+    if axes is None or _count(x, axes) == 0:
+        return None
+    count = math.prod(x.shape[a] for a in axes)
+    if not less(0, count):
+        ops.needed(ops.py_truediv(ops.py_constant(value=1.0), ops.dimension(size=count)))
+    return mean_of(x, axes, node.keepdims)
 
 
 def mean_of(x: Value, axis: Tuple[int, ...], keepdims: bool) -> Value:

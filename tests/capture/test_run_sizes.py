@@ -204,3 +204,14 @@ def too_many(x, y, a, n):
 def test_draws_of_as_much_as_only_the_run_knows(function, backend):
     static = check(lambda compile: compile(function), calls(), compiled=True, backend=backend)
     assert static.stats()["captures"] == 1 and not static.stats()["cuts"]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_means_of_nothing(backend):
+    """Chainer divides by the number of elements."""
+    static = to_static(lambda x, a: (F.mean(x[a > 0]), F.mean(x[a > 0], axis=1))[0], backend=backend, strict=True)
+    x = variable(5, 2)
+    np.testing.assert_allclose(static(x, np.array([1, 0, 1, 0, 0], "f")).array, x.array[::2][:2].mean(), rtol=1e-6)
+    with pytest.raises(ZeroDivisionError, match="^float division by zero$"):
+        static(x, np.zeros(5, "f"))
+    assert static.cache_info().captures == 1
