@@ -13,6 +13,7 @@ from ...ir.onnx_forms import Name, NotInOnnx
 from ...ir.types import Extent, Tensor
 from . import proto
 from .operators import operator, widened
+from .patterns import Instead, recognized
 
 #: The last opset whose operators are written.
 NEWEST = 24
@@ -68,6 +69,7 @@ class GraphWriter:
         self._hint, self._loc = "v", None       # type: Tuple[str, Optional[Location]]
         self._read: Set[Value] = set()
         self._node: Optional[Node] = None
+        self._instead: Dict[Node, Instead] = {}
 
     # Graphs ---------------------------------------------------------------------------------------------------------
 
@@ -109,8 +111,11 @@ class GraphWriter:
         for node in graph.nodes:
             self._read.update(node.inputs)
         self._read.update(graph.outputs)
+        instead, left_out = recognized(graph)
+        self._instead.update(instead)
         for node in graph.nodes:
-            self._write(node)
+            if node not in left_out:
+                self._write(node)
 
     def _write(self, node: Node) -> None:
         self._node, self._loc = node, node.loc or self._loc
@@ -141,17 +146,22 @@ class GraphWriter:
             raise NotInOnnx("onnxruntime draws random numbers up to opset 21")
 
     def _results(self, node: Node) -> Tuple[Name, ...]:
-        operands, form = self._operands(node), node.op.onnx
-        if isinstance(form, str):
-            made: Any = self.node(form, *operands)
-        else:
-            assert form is not None
-            made = form(self, [v.type for v in node.inputs], [v.type for v in node.outputs], *operands, **node.attrs)
+        made = self._made(node)
         names = made if isinstance(made, tuple) else (made,)
         if len(names) != len(node.outputs):
             raise InternalError(f"{node.op.name} has {len(names)} results in ONNX, not {len(node.outputs)}", node.loc)
         dtypes = [getattr(v.type, "dtype", None) for v in node.outputs]
         return tuple(name if dtype is None or not name else self.cast(name, dtype) for name, dtype in zip(names, dtypes))
+
+    def _made(self, node: Node) -> Any:
+        if node in self._instead:
+            instead = self._instead[node]
+            return instead.write(self, *map(self.name_of, instead.operands))
+        operands, form = self._operands(node), node.op.onnx
+        if isinstance(form, str):
+            return self.node(form, *operands)
+        assert form is not None
+        return form(self, [v.type for v in node.inputs], [v.type for v in node.outputs], *operands, **node.attrs)
 
     def _operands(self, node: Node) -> List[Name]:
         """The names of the operands; those that are repeated to one shape, as they were before if another has that shape."""
