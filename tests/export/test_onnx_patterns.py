@@ -63,3 +63,58 @@ def test_other_normalizations(f, x):
 def test_layer_normalization_of_rows_of_any_length():
     model = compare(lambda x: F.layer_normalization(x, x[0] * 0 + 2, x[1]), [InputSpec([2, None])], (numbers(2, 6),))
     assert "LayerNormalization" not in operators(model)
+
+
+# Hard swish and hard sigmoid ------------------------------------------------------------------------------------
+
+HARD = np.array([np.nan, np.inf, -np.inf, 0, -0.0, -3, 3, 2.999999, -2.999999, 1, -1, 1e30, -1e30, 3e38], "f")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("f, expected", [
+    (lambda x: x * F.clip(x * (1 / 6) + 0.5, 0.0, 1.0), ["HardSwish"]),
+    (lambda x: F.clip(0.5 + x / 6, 0.0, 1.0) * x, ["HardSwish"]),
+    (lambda x: F.relu6(x + 3) / 6 * x, ["HardSwish"]),
+    (lambda x: x * F.hard_sigmoid(x), ["HardSigmoid", "Mul"]),
+    (lambda x: x * F.clip(x * 0.25 + 0.5, 0.0, 1.0), ["HardSigmoid", "Mul"]),
+    (lambda x: F.clip(x / 4 + 0.25, 0.0, 1.0), ["HardSigmoid"]),
+    (lambda x: F.clip(x * 0.0 + 0.5, 0.0, 1.0), ["Mul", "Add", "Max", "Min"]),
+    (lambda x: F.clip(x * 0.2 + 0.5, 0.0, 2.0), ["Mul", "Add", "Max", "Min"]),
+    (lambda x: x * F.relu6(x + 3) * (1 / 6), ["Add", "Max", "Min", "Mul", "Mul"]),
+], ids=["factor", "divisor", "relu6", "0.2", "0.25", "shifted", "no slope", "to two", "may overflow"])
+def test_hard_swish_and_hard_sigmoid(f, expected):
+    assert operators(compare(f, [InputSpec([None])], (HARD,), (numbers(300),), (HARD[:0],))) == [*expected, "Identity"]
+
+
+def test_what_is_clipped_and_read_elsewhere():
+    def f(x):
+        line = x * (1 / 6) + 0.5
+        return x * F.clip(line, 0.0, 1.0), line
+    assert operators(compare(f, [InputSpec([3])], (numbers(3),))) == ["Mul", "Add", "Max", "Min", "Mul", "Identity", "Identity"]
+    model = compare(lambda x, y: y * F.clip(x * (1 / 6) + 0.5, 0.0, 1.0), [InputSpec([3]), InputSpec([2, 3])],
+                    (numbers(3), numbers(2, 3)))
+    assert operators(model) == ["HardSigmoid", "Mul", "Identity"]
+    assert "HardSwish" not in operators(compare(lambda x: x * F.clip(x * (1 / 6) + 0.5, 0.0, 1.0), [InputSpec([3], "float64")],
+                                                (numbers(3, dtype="d"),), allowed=1e-12))
+
+
+# Upsampling -----------------------------------------------------------------------------------------------------
+
+
+def test_upsampling():
+    image = numbers(2, 3, 5, 7)
+    image[0, 0, 0, :3] = np.nan, np.inf, -np.inf
+    for size in (2, 3):
+        model = compare(lambda x: F.unpooling_2d(x, size, cover_all=False), [InputSpec([None, 3, None, None])],
+                        (image,), (image[:1, :, :2, :3],), allowed=0)
+        assert "Resize" in operators(model) and "Expand" not in operators(model)
+
+    def repeated(x, shape, to):
+        return F.reshape(F.broadcast_to(F.reshape(x, shape), to), [n * k for n, k in zip(x.shape, (1, 1, 1, 3))])
+    model = compare(lambda x: repeated(x, (2, 3, 5, 7, 1), (2, 3, 5, 7, 3)), [InputSpec([2, 3, 5, 7])], (image,), allowed=0)
+    assert operators(model) == ["Resize", "Identity"]
+    model = compare(lambda x: repeated(x, (2, 3, 5, 1, 7), (2, 3, 5, 3, 7)), [InputSpec([2, 3, 5, 7])], (image,), allowed=0)
+    assert operators(model) == ["Reshape", "Expand", "Reshape", "Identity"]
+    model = compare(lambda x: F.unpooling_2d(x, 2, cover_all=False), [InputSpec([1, 1, 2, 3], "float64")],
+                    (numbers(1, 1, 2, 3, dtype="d"),), allowed=0)
+    assert "Resize" not in operators(model)

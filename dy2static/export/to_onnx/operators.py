@@ -43,6 +43,8 @@ _TABLE: Dict[str, Operator] = {
     **_kernels(_FLOATS, "MaxPool BatchNormalization"),
     **_kernels(_FLOATS, "IsNaN IsInf", result="bool"),
     **_kernels("float32", "Erf Tan Asin Acos Atan Sinh Cosh Atanh Conv ConvTranspose AveragePool"),
+    **_kernels("float32", "LayerNormalization HardSwish HardSigmoid"),
+    **_kernels("float32", "Resize", (0,)),
     **_kernels("bool", "And Or Xor Not"),
     **_kernels(_NUMBERS, "ScatterElements ScatterND", (0, 2)),
     **{name: Operator(None, (), "int64") for name in ("Shape", "SequenceLength")},

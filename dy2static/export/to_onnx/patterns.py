@@ -5,7 +5,7 @@ numbers or dtypes.  The nodes are then written as they are.
 """
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -48,9 +48,82 @@ def _layer_normalization(g: Reading, match: Match, y: Value) -> Optional[Instead
     return Instead((x, gamma, beta), lambda o, *names: o.node("LayerNormalization", *names, axis=-1, epsilon=eps))
 
 
-#: Patterns: the steps, and what is written instead.
+# Hard swish and hard sigmoid ------------------------------------------------------------------------------------
+
+_SIXTH: Steps = [("mul", "x", 1 / 6), ("div", "x", 6.0)]
+_HARD_SWISH: Steps = ("mul", "x", [("clip", ("add", _SIXTH, 0.5)), ("mul", ("clipped_relu", ("add", "x", 3.0)), 1 / 6),
+                                   ("div", ("clipped_relu", ("add", "x", 3.0)), 6.0)])
+_HARD_SIGMOID: Steps = ("clip", ("add", [("mul", "x", "slope"), ("div", "x", "divisor")], "start"))
+
+
+def _is_clipped(match: Match) -> bool:
+    """Whether what is clipped ends at 0 and 1, or 0 and 6 before the division."""
+    return all((node.attrs["x_min"], node.attrs["x_max"]) == (0, 1) for node in match.of("clip")) and all(
+        node.attrs["cap"] == 6 for node in match.of("clipped_relu"))
+
+
+def _hard_swish(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """``x * clip(x / 6 + 0.5, 0, 1)``, in one of the ways to write it that do not overflow."""
+    x = match.values["x"]
+    if x.shape != y.shape or not _is_single(x, y) or not _is_clipped(match):
+        return None
+    return Instead((x,), lambda o, x: o.node("HardSwish", x))
+
+
+def _hard_sigmoid(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """``clip(x * slope + start, 0, 1)``."""
+    x = match.values["x"]
+    slope, divisor = (g.number(match.values[name]) if name in match.values else None for name in ("slope", "divisor"))
+    start = g.number(match.values["start"])
+    if divisor and slope is None:
+        slope = 1 / divisor
+    if not slope or start is None or not np.isfinite(np.float32([slope, start])).all():
+        return None
+    if x.shape != y.shape or not _is_single(x, y) or not _is_clipped(match):
+        return None
+    return Instead((x,), lambda o, x: o.node("HardSigmoid", x, alpha=slope, beta=start))
+
+
+# Upsampling -----------------------------------------------------------------------------------------------------
+
+_REPEATED: Steps = ("reshape", ("reshape", "x"))
+
+
+def _factors(sizes: Sequence[Any], apart: Sequence[Any], repeated: Sequence[Any]) -> Optional[List[int]]:
+    """How often the elements of each axis are repeated, by the shapes before and after an axis of one behind it is repeated."""
+    factors, k = [], 0
+    for n in sizes:
+        if k >= len(apart) or apart[k] != n or repeated[k] != n:
+            return None
+        k += 1
+        factors.append(1)
+        if k < len(apart) and apart[k] == 1 and type(repeated[k]) is int and repeated[k] > 1:
+            factors[-1] = repeated[k]
+            k += 1
+    return factors if k == len(apart) else None
+
+
+def _upsampling(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """Each pixel of images becomes a block."""
+    x, wide = match.values["x"], match.of("broadcast_to")
+    if len(wide) != 1 or not 3 <= x.ndim <= 5 or y.ndim != x.ndim or not _is_single(x, y):
+        return None
+    factors = _factors(x.shape, wide[0].inputs[0].shape, wide[0].outputs[0].shape)
+    if factors is None or factors[:2] != [1, 1] or max(factors) == 1:
+        return None
+    if any(size != n * factor for size, n, factor in zip(y.shape, x.shape, factors)):
+        return None
+    return Instead((x,), lambda o, x: o.node(
+        "Resize", x, "", o.constant(factors, np.float32), mode="nearest", coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor"))
+
+
+#: Patterns: the steps, and what is written instead.  The first one that fits counts.
 _PATTERNS: Sequence[Tuple[Steps, Callable[[Reading, Match, Value], Optional[Instead]]]] = (
     (_LAYER_NORMALIZATION, _layer_normalization),
+    (_HARD_SWISH, _hard_swish),
+    (_HARD_SIGMOID, _hard_sigmoid),
+    (_REPEATED, _upsampling),
 )
 
 

@@ -188,6 +188,8 @@ def _clipped_relu(o: OnnxWriter, x: Name, *, cap: float) -> Name:
 
 
 def _hard_sigmoid(o: OnnxWriter, x: Name) -> Name:
+    if o.dtype(x) == np.float32:
+        return o.node("HardSigmoid", x, alpha=0.2, beta=0.5)
     return o.node("Clip", _plus(o, _times(o, x, 0.2), 0.5), o.like(0, x), o.like(1, x))
 
 
