@@ -2,9 +2,11 @@
 import chainer.functions as F
 import numpy as np
 import pytest
+from onnx_runs import onnxruntime
 from test_onnx_programs import compare
 
 from dy2static import InputSpec
+from dy2static.export.to_onnx import proto
 
 pytestmark = pytest.mark.any_python
 
@@ -118,3 +120,66 @@ def test_upsampling():
     model = compare(lambda x: F.unpooling_2d(x, 2, cover_all=False), [InputSpec([1, 1, 2, 3], "float64")],
                     (numbers(1, 1, 2, 3, dtype="d"),), allowed=0)
     assert "Resize" not in operators(model)
+
+
+# Gelu -----------------------------------------------------------------------------------------------------------
+
+
+def gelu(x, factor=0.5 ** 0.5, half=0.5):
+    return half * x * (1 + F.erf(x * factor))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_gelu(tmp_path):
+    x = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 3.4e38, -3e38, -20, 1e-40], "f")
+    model = compare(gelu, [InputSpec([None])], (x,), (numbers(300),))
+    assert operators(model) == ["Div", "Erf", "Mul", "Add", "Mul", "Identity"]
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    assert "Gelu" in operators(proto.package().load(options.optimized_model_filepath))
+
+
+def test_what_is_no_gelu():
+    for f in (lambda x: gelu(x, 0.7071), lambda x: gelu(x, half=0.25), lambda x: x * F.erf(x * 0.5 ** 0.5)):
+        assert "Div" not in operators(compare(f, [InputSpec([3])], (numbers(3),)))
+
+
+# Biases ---------------------------------------------------------------------------------------------------------
+
+
+def test_biases():
+    W, b = numbers(6, 4, seed=1), numbers(6, seed=2)
+    x, four = numbers(5, 4), numbers(4)
+    assert operators(compare(lambda x: F.linear(x, W, b), [InputSpec([None, 4])], (x,), (x[:1],), (x[:0],))) == ["Gemm", "Identity"]
+    assert operators(compare(lambda x: F.matmul(x, x, transa=True) + four, [InputSpec([5, 4])], (x,))) == ["Gemm", "Identity"]
+    for ndim in (1, 2, 3):
+        filters = numbers(6, 4, *[2] * ndim)
+        image = numbers(2, 4, *[3] * ndim)
+        model = compare(lambda x: F.convolution_nd(x, filters, b, pad=1), [InputSpec(image.shape)], (image,))
+        assert operators(model) == ["Conv", "Identity"]
+    grouped = numbers(6, 2, 3, 3)
+    model = compare(lambda x: F.convolution_2d(x, grouped, b, 2, 1, cover_all=True, groups=2), [InputSpec([2, 4, 6, 6])],
+                    (numbers(2, 4, 6, 6),))
+    assert operators(model) == ["Conv", "Identity"]
+
+
+def test_sums_that_are_no_biases():
+    W, square, row = numbers(6, 4, seed=1), numbers(6, 6, seed=2), numbers(1, 4, seed=3)
+
+    def read(x):
+        y = F.linear(x, W)
+        return y + square[0], y
+    x, six = numbers(6, 4), numbers(6)
+    assert operators(compare(lambda x: F.linear(x, W) + square, [InputSpec([6, 4])], (x,))) == ["Gemm", "Add", "Identity"]
+    assert "Add" in operators(compare(lambda x: F.linear(x, W) + square[:, :1], [InputSpec([6, 4])], (x,)))
+    assert "Add" in operators(compare(read, [InputSpec([6, 4])], (x,)))
+    assert operators(compare(lambda x: F.linear(F.broadcast_to(x, (6, 4)), W, six), [InputSpec([1, 4])], (row,))) == [
+        "Expand", "Gemm", "Identity"]
+    filters, image = numbers(3, 2, 1, 1), numbers(2, 2, 3, 3)
+    for other in (numbers(1, 1, 3, 1), numbers(1, 1, 1, 3), numbers(2, 3, 1, 1)):
+        model = compare(lambda x: F.convolution_2d(x, filters) + F.reshape(other.ravel(), other.shape), [InputSpec(image.shape)], (image,))
+        assert "Add" in operators(model)
+    doubles, double = filters.astype("d"), numbers(3, dtype="d")
+    assert "Add" in operators(compare(lambda x: F.convolution_2d(x, doubles, double), [InputSpec(image.shape, "float64")],
+                                      (image.astype("d"),)))

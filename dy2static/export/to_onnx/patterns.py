@@ -5,12 +5,14 @@ numbers or dtypes.  The nodes are then written as they are.
 """
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from ...ir.graph import Graph, Node, Value
-from ...ir.onnx_forms import Name
+from ...ir.onnx_forms import Name, OnnxWriter
+from ...ops.onnx_forms import windows
 from .matching import Match, Reading, Steps
 
 
@@ -118,12 +120,62 @@ def _upsampling(g: Reading, match: Match, y: Value) -> Optional[Instead]:
         nearest_mode="floor"))
 
 
+# Gelu -----------------------------------------------------------------------------------------------------------
+
+_GELU: Steps = ("mul", ("mul", "x", 0.5), ("add", ("special", ("mul", "x", math.sqrt(0.5))), 1.0))
+
+
+def _gelu(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """``x / 2 * (1 + erf(x / sqrt(2)))``: onnxruntime recognizes the division, not the product with the inverse."""
+    x = match.values["x"]
+    if x.shape != y.shape or not _is_single(x, y) or match.of("special")[0].attrs["function"] != "erf":
+        return None
+
+    def write(o: OnnxWriter, x: Name) -> Name:
+        erf = o.node("Erf", o.node("Div", x, o.like(math.sqrt(2), x)))
+        return o.node("Mul", o.node("Mul", x, o.like(0.5, x)), o.node("Add", erf, o.like(1, x)))
+    return Instead((x,), write)
+
+
+# Biases ---------------------------------------------------------------------------------------------------------
+
+_BIASED_PRODUCT: Steps = ("add", ("matmul", "x", "W"), "b")
+_BIASED_CONVOLUTION: Steps = ("add", ("conv", "x", "W"), ("reshape", "b"))
+
+
+def _biased_product(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """The product of two matrices, and a number for each column."""
+    product, b = match.of("matmul")[0], match.values["b"]
+    operands = x, W, _ = *product.inputs, b
+    if not (x.ndim == W.ndim == y.ndim == 2) or product.outputs[0].shape != y.shape or b.shape != y.shape[1:]:
+        return None
+    turns = {f"trans{which}": int(product.attrs[f"trans{which.lower()}"]) for which in "AB"}
+    if not _is_single(*operands, y):
+        return None
+    return Instead(operands, lambda o, *names: o.node("Gemm", *names, **turns))
+
+
+def _biased_convolution(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """The correlation with filters, and a number for each channel."""
+    node, column, b = match.of("conv")[0], match.of("reshape")[0].outputs[0], match.values["b"]
+    operands = *node.inputs, b
+    if node.outputs[0].shape != y.shape or b.shape != y.shape[1:2] or not _is_single(*operands, y):
+        return None
+    if column.shape[-y.ndim + 1:] != (*b.shape, *[1] * (y.ndim - 2)):
+        return None
+    types, results = [v.type for v in operands], [y.type]
+    return Instead(operands, lambda o, *names: windows.conv(o, types, results, *names, **node.attrs))
+
+
 #: Patterns: the steps, and what is written instead.  The first one that fits counts.
 _PATTERNS: Sequence[Tuple[Steps, Callable[[Reading, Match, Value], Optional[Instead]]]] = (
     (_LAYER_NORMALIZATION, _layer_normalization),
     (_HARD_SWISH, _hard_swish),
     (_HARD_SIGMOID, _hard_sigmoid),
     (_REPEATED, _upsampling),
+    (_GELU, _gelu),
+    (_BIASED_PRODUCT, _biased_product),
+    (_BIASED_CONVOLUTION, _biased_convolution),
 )
 
 

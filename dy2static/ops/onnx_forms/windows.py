@@ -43,14 +43,15 @@ def _prepared(o: OnnxWriter, x: Name, n: Sequence[Any], kernel: Sizes, spots: Si
     return _padded(o, x, pad, behind, fill), [0] * 2 * len(pad)
 
 
-def conv(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, W: Name, *, size: Sizes, stride: Sizes, pad: Sizes,
-         dilate: Sizes, groups: int) -> Name:
-    """The correlation with filters."""
+def conv(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, W: Name, *bias: Name, size: Sizes, stride: Sizes,
+         pad: Sizes, dilate: Sizes, groups: int) -> Name:
+    """The correlation with filters.  bias: a number for each of them, in single precision."""
     kernel = types[1].shape[2:]
     if not o.takes("Conv", o.dtype(x)):
         return _conv_by_products(o, types, results, x, W, size, stride, pad, dilate, groups)
     x, pads = _prepared(o, x, types[0].shape[2:], kernel, size, stride, pad, dilate)
-    return o.node("Conv", x, W, kernel_shape=list(kernel), strides=list(stride), dilations=list(dilate), pads=pads, group=groups)
+    return o.node("Conv", x, W, *bias, kernel_shape=list(kernel), strides=list(stride), dilations=list(dilate), pads=pads,
+                  group=groups)
 
 
 def _conv_by_products(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, W: Name, size: Sizes, stride: Sizes,
