@@ -183,3 +183,16 @@ def test_sums_that_are_no_biases():
     doubles, double = filters.astype("d"), numbers(3, dtype="d")
     assert "Add" in operators(compare(lambda x: F.convolution_2d(x, doubles, double), [InputSpec(image.shape, "float64")],
                                       (image.astype("d"),)))
+
+
+# Maxima ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_maxima_find_nan():
+    x = np.array([[1, np.nan, -3], [np.inf, -np.inf, 3], [3e38, 3e38, 1], [-3e38, -np.inf, -3e38], [np.nan, np.inf, -np.inf], [-1, -2, -3]], "f")
+    for f in (F.max, F.min):
+        model = compare(lambda x: (f(x, 1), f(x, 0, keepdims=True), f(x)), [InputSpec([6, 3])], (x,))
+        assert operators(model).count("Abs") == 3
+    model = compare(lambda x: F.max(F.relu(x), 1), [InputSpec([None, 3])], (x,), (x[1:2],))
+    assert operators(model) == ["Relu", "ReduceMax", "ReduceSum", "IsNaN", "Where", "Identity"]

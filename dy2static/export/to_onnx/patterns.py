@@ -12,7 +12,7 @@ import numpy as np
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.onnx_forms import Name, OnnxWriter
-from ...ops.onnx_forms import windows
+from ...ops.onnx_forms import reductions, windows
 from .matching import Match, Reading, Steps
 
 
@@ -167,6 +167,23 @@ def _biased_convolution(g: Reading, match: Match, y: Value) -> Optional[Instead]
     return Instead(operands, lambda o, *names: windows.conv(o, types, results, *names, **node.attrs))
 
 
+# Maxima ---------------------------------------------------------------------------------------------------------
+
+_MAXIMUM: Steps = ("max", "x")
+#: Ops whose results are not below zero, or NaN.
+_NOT_BELOW_ZERO = ("relu", "sigmoid", "exp", "square", "abs", "softmax")
+
+
+def _maximum(g: Reading, match: Match, y: Value) -> Optional[Instead]:
+    """The maximum of what is not below zero."""
+    x, node = match.values["x"], match.nodes[0]
+    made = g.made_by(x)
+    if made is None or made.op.name not in _NOT_BELOW_ZERO or not _is_single(x, y) or node.inputs[0].shape != x.shape:
+        return None
+    write, types, results = reductions.extremum("ReduceMax", is_sign_known=True), [x.type], [y.type]
+    return Instead((x,), lambda o, x: write(o, types, results, x, **node.attrs))
+
+
 #: Patterns: the steps, and what is written instead.  The first one that fits counts.
 _PATTERNS: Sequence[Tuple[Steps, Callable[[Reading, Match, Value], Optional[Instead]]]] = (
     (_LAYER_NORMALIZATION, _layer_normalization),
@@ -174,6 +191,7 @@ _PATTERNS: Sequence[Tuple[Steps, Callable[[Reading, Match, Value], Optional[Inst
     (_HARD_SIGMOID, _hard_sigmoid),
     (_REPEATED, _upsampling),
     (_GELU, _gelu),
+    (_MAXIMUM, _maximum),
     (_BIASED_PRODUCT, _biased_product),
     (_BIASED_CONVOLUTION, _biased_convolution),
 )

@@ -27,14 +27,17 @@ def mean(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any], x: Name, *
     return o.node("Div", o.reduce("ReduceSum", x, axis, keepdims), o.cast(count, o.dtype(x)))
 
 
-def extremum(operator: str) -> Rule:
-    """The extremum over axes: NaN, if there is one."""
+def extremum(operator: str, is_sign_known: bool = False) -> Rule:
+    """The extremum over axes: NaN, if there is one.  is_sign_known: no element is below zero.
+
+    The sum of what is not below zero is NaN only if an element is; it takes onnxruntime half as long as a search for NaN.
+    """
     def rule(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, *, axis: Axes, keepdims: bool) -> Name:
         y = o.reduce(operator, x, axis, keepdims)
         if o.dtype(x).kind != "f":
             return y
-        invalid = o.reduce("ReduceMax", o.cast(o.node("IsNaN", x), np.int32), axis, keepdims)
-        return where(o, truth(o, invalid), o.like(np.nan, x), y)
+        total = o.reduce("ReduceSum", x if is_sign_known else o.node("Abs", x), axis, keepdims)
+        return where(o, o.node("IsNaN", total), o.like(np.nan, x), y)
     return rule
 
 
