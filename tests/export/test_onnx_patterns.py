@@ -196,3 +196,20 @@ def test_maxima_find_nan():
         assert operators(model).count("Abs") == 3
     model = compare(lambda x: F.max(F.relu(x), 1), [InputSpec([None, 3])], (x,), (x[1:2],))
     assert operators(model) == ["Relu", "ReduceMax", "ReduceSum", "IsNaN", "Where", "Identity"]
+
+
+# Padding --------------------------------------------------------------------------------------------------------
+
+
+def test_padding():
+    x = numbers(2, 3, 4)
+    x[0, 0, :2] = np.nan, np.inf
+    model = compare(lambda x: F.pad(x, ((0, 0), (1, 0), (2, 3)), "constant"), [InputSpec([None, 3, 4])], (x,), (x[:1],), (x[:0],), allowed=0)
+    assert "Pad" in operators(model) and "ScatterElements" not in operators(model)
+
+    def written(x):
+        y = np.zeros((3, 9), "f")
+        y[1:, 0:8:2] = x.array
+        return y
+    model = compare(written, [InputSpec([2, 4])], (numbers(2, 4),), allowed=0)
+    assert "Pad" not in operators(model)

@@ -6,7 +6,7 @@ counted array: ``numbers = arange(size).reshape(shape)[index]``.  Where shapes a
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -113,9 +113,27 @@ def zeros(o: OnnxWriter, x: Name, shape: Sequence[Any]) -> Name:
     return filled(o, 0, o.dtype(x), shape)
 
 
-def scatter_slice(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, *numbers: Name, index: Index,
+def _border(sizes: Sequence[Any], index: Index, shape: Sequence[Any]) -> Optional[List[int]]:
+    """The numbers of zeros before and behind an array on each axis, where the index picks one block of known sizes."""
+    before, behind = [], []
+    for n, entry, whole in zip(sizes, (*index, *[_WHOLE] * (len(shape) - len(index))), shape):
+        if not isinstance(entry, tuple) or is_window(entry) or entry[2] not in (None, 1):
+            return None
+        start = 0 if n == whole else entry[0]
+        rest = 0 if n == whole else whole - start - n
+        if type(start) is not int or type(rest) is not int or min(start, rest) < 0:
+            return None
+        before.append(start)
+        behind.append(rest)
+    return [*before, *behind]
+
+
+def scatter_slice(o: OnnxWriter, types: Sequence[Any], results: Sequence[Type], x: Name, *numbers: Name, index: Index,
                   shape: Sequence[Any]) -> Name:
     """Zeros with ``x`` at an index."""
+    border = _border(types[0].shape, index, shape) if types[0].ndim == len(shape) else None
+    if border is not None and o.takes("Pad", o.dtype(x)):
+        return o.node("Pad", x, o.constant(border, np.int64), o.like(0, x))
     return written(o, zeros(o, x, shape), shape, x, basic(o, counted(o, shape), index, numbers))
 
 
