@@ -26,6 +26,7 @@ import numpy as np
 from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Scalar, Tensor, Type
+from ..library_facts.python import OPERATORS
 from .cleanup.dce import eliminate_dead
 from .effects import must_run
 from .memory.aliases import aliased_operands
@@ -40,11 +41,8 @@ _LEAST = 1 << 15
 #: Ops that give their operand; what they mean, they mean for gradients.
 _PASSING = ("identity", "stop_gradient", "gradient_of")
 
-#: Kinds of ops whose results may be memory of anybody's; those of them that are NumPy, new arrays or views of operands; and
-#: functions of these that give new arrays.
+#: Kinds of ops whose results may be memory of anybody's; those of them that are NumPy, new arrays or views of operands.
 _UNKNOWN_MEMORY = ("effect", "opaque")
-_NEW = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.neg,
-        operator.abs, operator.matmul, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 _OF_NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 
@@ -108,7 +106,7 @@ def _is_of_anybody(node: Node) -> bool:
 def _is_arithmetic(node: Node) -> bool:
     """Whether a call of NumPy gives one new array always."""
     function = getattr(node.attrs.get("call"), "function", None) if node.op.name in _OF_NUMPY else None
-    return isinstance(function, np.ufunc) or any(function is new for new in _NEW)
+    return isinstance(function, np.ufunc) or any(function is row.function for row in OPERATORS)
 
 
 def _seen_through(graph: Graph, places: Collection[int], saved: Tuple[Value, ...]) -> Graph:
