@@ -74,7 +74,7 @@ def absolute_error(node: Any, x0: Value, x1: Value) -> Value:
 
 @lowers(HuberLoss)
 def huber_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
-    # the gradient is the clipped difference; without room between its bounds Chainer raises, which a number of the run may give
+    # The gradient is the clipped difference.  Chainer raises for bounds without room between them, and delta may vary between runs.
     if not is_number(node.delta) or getattr(node.delta, "text", "") is None or not node.delta > 0:
         return None
     y = _huber(x - t, number(node.delta, x.dtype)) if varies(node.delta) else ops.huber(x - t, delta=float(node.delta))

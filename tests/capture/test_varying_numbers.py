@@ -52,6 +52,15 @@ FIXED = {
 }
 
 
+def with_gradients(run, k):
+    """A result, and the gradients of both Variables, after the same draws."""
+    np.random.seed(0)
+    x, p = chainer.Variable(X.copy()), chainer.Variable(P.copy())
+    y = run(x, p, k)
+    F.sum(y * y).backward()
+    return y.array, x.grad, p.grad
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 def test_numbers_of_numpy(kind, backend):
@@ -86,13 +95,7 @@ def test_numbers_of_numpy_in_functions(kind):
         return F.huber_loss(x, h, k) + F.contrastive(x, p, LABELS, k) + F.triplet(x, p, h, k)
     static = dy2static.to_static(f, backend="numpy", strict=True)
     for k in map(kind, (0.11, 0.21, 0.31, 0.41)):
-        found = []
-        for run in (f, static):
-            np.random.seed(0)
-            x, p = chainer.Variable(X.copy()), chainer.Variable(P.copy())
-            y = run(x, p, k)
-            F.sum(y * y).backward()
-            found.append((y.array, x.grad, p.grad))
+        found = [with_gradients(run, k) for run in (f, static)]
         for expected, ours in zip(*found):
             np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
     assert static.cache_info().captures == (1 if type(k) is np.ndarray else 2)
@@ -106,13 +109,7 @@ def test_values_and_gradients(name, backend):
     function = INPUTS.get(name) or FIXED[name]
     static = dy2static.to_static(function, backend=backend, strict=True)
     for k in (0.11, 0.21, 0.31, 0.41):
-        found = []
-        for run in (function, static):
-            np.random.seed(0)
-            x, p = chainer.Variable(X.copy()), chainer.Variable(P.copy())
-            y = run(x, p, k)
-            F.sum(y * y).backward()
-            found.append((y.array, x.grad, p.grad))
+        found = [with_gradients(run, k) for run in (function, static)]
         for expected, ours in zip(*found):
             assert (expected is None) is (ours is None)
             if expected is not None:

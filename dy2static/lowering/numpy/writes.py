@@ -49,7 +49,7 @@ def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: T
 
 
 def _in_part(contents: Value, step: Any, key: Tuple, more: Dict, function: Any, args: Tuple) -> Optional[Value]:
-    """A write into a part that a basic index without numbers of the run picks, such as ``a[::2] *= 2``."""
+    """A write into a part of an array, such as ``a[::2] *= 2``.  The numbers of its index are known."""
     place = place_in(contents, key[0]) if step is operator.getitem and not more else None
     if place is None or place[1]:
         return None
